@@ -48,14 +48,14 @@ def as_operand(value: Any) -> Any:
         return value
     if type(value) in TRACEABLE and value.dtype.kind in "biufc":
         return value
-    kind: Any = type(value)
-    if kind.__module__.startswith("numpy.ma") and is_retraceable():
+    cls: Any = type(value)
+    if cls.__module__.startswith("numpy.ma") and is_retraceable():
         value = without_mask(value)
-        kind = type(value)
-    if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):
-        raise TypeError(f"a {kind.__name__} has operators of its own, which are not recorded; pass np.asarray(value)")
+        cls = type(value)
+    if isinstance(value, ndarray) and cls is not ndarray and has_operators(cls):
+        raise TypeError(f"a {cls.__name__} has operators of its own, which are not recorded; pass np.asarray(value)")
     require_computed(value, "an operand")
-    if kind.__module__ == "fractions":
+    if cls.__module__ == "fractions":
         return float(value)
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
@@ -87,10 +87,10 @@ def without_mask(value: object) -> Any:
 
 
 @functools.cache
-def has_operators(kind: type) -> bool:
+def has_operators(cls: type) -> bool:
     """Whether a class of arrays has operators of its own, as matrices and masked arrays have."""
     names = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow")
-    return any(getattr(kind, f"__{name}__") is not getattr(ndarray, f"__{name}__") for name in names)
+    return any(getattr(cls, f"__{name}__") is not getattr(ndarray, f"__{name}__") for name in names)
 
 
 def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:

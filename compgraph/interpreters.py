@@ -234,12 +234,12 @@ def _note_untracked_read(node: Any) -> None:
         node.untracked_read = next_sequence_number()
 
 
-def new_scalar(value: Array, kind: type[Node]) -> Any:
+def new_scalar(value: Array, cls: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `raw_value` is the scalar if its arithmetic has the same bits as an array's."""
-    traces = is_tracing() or kind.is_index
+    traces = is_tracing() or cls.is_always_traced
     if type(value) not in FLOAT_SCALARS:
         value = _asarray(value)
-    node: Any = TRACERS[kind]() if traces else new_view(_asarray(value), kind)
+    node: Any = TRACERS[cls]() if traces else new_view(_asarray(value), cls)
     node.raw_value = value
     return node
 

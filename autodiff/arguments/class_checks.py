@@ -220,9 +220,9 @@ def unwrap_function(f: Any) -> Any:
             return method if type(method) is FunctionType else f
 
 
-def _get_wrapped(f: Any, kind: type) -> Any:
+def _get_wrapped(f: Any, cls: type) -> Any:
     """Return the ``__wrapped__`` attribute of a callable; None without one, and for functions of this package."""
-    if kind is FunctionType and source_lines.is_package_code(f.__code__.co_filename):
+    if cls is FunctionType and source_lines.is_package_code(f.__code__.co_filename):
         return None
     try:
         attributes = object.__getattribute__(f, "__dict__")

@@ -19,9 +19,9 @@ LABELED = {("pandas", "Series"), ("pandas", "DataFrame"), ("xarray", "DataArray"
 
 
 @functools.cache
-def _labeled_base(kind: Any) -> str | None:
+def _labeled_base(cls: Any) -> str | None:
     """Return the name of the base class of a class that is in `LABELED`, or None."""
-    for base in kind.__mro__:
+    for base in cls.__mro__:
         if (base.__module__.partition(".")[0], base.__name__) in LABELED:
             return str(base.__name__)
     return None
@@ -29,8 +29,8 @@ def _labeled_base(kind: Any) -> str | None:
 
 def _label_class(value: object) -> str | None:
     """Return the name of the class in `LABELED` that a value is an instance of, or None."""
-    kind: Any = type(value)
-    return _labeled_base(kind)
+    cls: Any = type(value)
+    return _labeled_base(cls)
 
 
 def is_labeled(value: object) -> bool:
@@ -45,12 +45,12 @@ def describe_labeled(values: Iterable[object]) -> str:
 
 def attach_labels(array: Operand, like: Any) -> Any:
     """Return a plain array with the labels of an argument of the same shape; return other values unchanged."""
-    kind = _label_class(like)
-    if kind is None or type(array) is not np.ndarray or array.shape != like.shape:
+    class_name = _label_class(like)
+    if class_name is None or type(array) is not np.ndarray or array.shape != like.shape:
         return array
-    if kind == "DataArray":
+    if class_name == "DataArray":
         return like.copy(data=array)
-    axes = {"index": like.index, "name": like.name} if kind == "Series" else {"index": like.index, "columns": like.columns}
+    axes = {"index": like.index, "name": like.name} if class_name == "Series" else {"index": like.index, "columns": like.columns}
     return type(like)(array, **axes)
 
 

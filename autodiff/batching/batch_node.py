@@ -45,9 +45,9 @@ from .levels import (
     batch_depth,
     broadcast_buffer,
     copy_values,
+    dummy_array,
+    dummy_arrays,
     pad_ndim,
-    placeholder,
-    placeholders,
     plain_base,
     require_live,
 )
@@ -100,9 +100,9 @@ class BatchNode(TransformTracer):
         """Wrap values whose first axis is the batch axis. 0-d elements are scalars, unless `is_array` or the node is a view."""
         shape, dtype = values.shape[1:], values.dtype
         try:
-            raw_value = placeholders[shape, dtype]
+            raw_value = dummy_arrays[shape, dtype]
         except KeyError:
-            raw_value = placeholder(shape, dtype)
+            raw_value = dummy_array(shape, dtype)
         node: Any = cls()  # type: ignore[call-arg]
         node.raw_value = raw_value
         node._values, node.level, node.root = values, level, root

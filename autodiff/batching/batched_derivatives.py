@@ -126,11 +126,11 @@ def propagate(
     nodes : iterable of Node
         Operands before results.
     properties : dict
-        The property of some nodes, such as the inputs. Those of the other nodes are added, except of nodes without derivative.
+        The property of some nodes, such as the inputs. Those of other nodes that have a derivative are added.
     step : callable
         ``step(node, operand_values)`` returns the property of a node, or None. Operands without one are passed as None.
     last_uses : dict, optional
-        For a node, the nodes whose last use it is. Their properties are deleted.
+        Maps a node to the nodes that are used last by it. Their properties are deleted.
 
     Returns
     -------
@@ -332,7 +332,7 @@ def batch_like(node: Any, batch_size: int) -> Any:
 
 
 def _size_of(batch: Any) -> int:
-    """Return the size of a batch; of several outputs, that of the first that is not None."""
+    """Return the size of a batch. For several outputs, the first that is not None determines it."""
     first = next(part for part in batch if part is not None) if isinstance(batch, (tuple, list)) else batch
     return int(first.shape[0])
 
@@ -343,8 +343,8 @@ def _size_of(batch: Any) -> int:
 def _call_batched(formula: Callable[..., Any], *batches: Any, operand: Any = None) -> Any:
     """Call a formula with batched values, from batches (arrays, None, or tuples of these).
 
-    Returns NotImplemented if the formula depends on the values of a batch element. `operand` is that of the formula, to which a
-    `ScatteredCotangent` belongs.
+    Returns NotImplemented if the formula depends on the values of a batch element. `operand` is the operand whose cotangent the
+    formula computes; the indices of a `ScatteredCotangent` refer to it.
     """
     level, size = next_level(), _size_of(next(batch for batch in batches if batch is not None))
     with LiveLevels((level,)):

@@ -22,7 +22,7 @@ from compgraph.values import Value
 
 # (level, batch size) of the vmaps around the current code, the outermost first.
 vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered_variable("vmaps", ())
-_live: list[int] = []  # levels of all threads whose vmap has not returned, once for each time they were entered
+_live_levels: list[int] = []  # of all threads, one entry per open `LiveLevels` context
 
 
 class LiveLevels:
@@ -34,16 +34,16 @@ class LiveLevels:
         self._levels = tuple(levels)
 
     def __enter__(self) -> None:
-        _live.extend(self._levels)  # atomic, so no other thread sees a part of it
+        _live_levels.extend(self._levels)  # atomic, so no other thread sees a part of it
 
     def __exit__(self, *exception: object) -> None:
         for level in self._levels:
-            _live.remove(level)
+            _live_levels.remove(level)
 
 
 def require_live(level: int) -> None:
     """Raise a TypeError for a batched value whose `vmap` has returned."""
-    if level not in _live:
+    if level not in _live_levels:
         raise TypeError(
             "vmap: a batched value is used after its vmap has returned. A function under vmap must return its results, and not "
             "store them in a list, an attribute or a cache"
@@ -51,7 +51,7 @@ def require_live(level: int) -> None:
 
 
 def vmap_scope(
-    title: str, level: int, size: int, wrap: Callable[[NDArray[Any]], object], draws: dict[ContextVar[Any], Any]
+    title: str, level: int, size: int, wrap: Callable[[NDArray[Any]], object], draw_changes: dict[ContextVar[Any], Any]
 ) -> Setting:
     """The context in which a function under `vmap` runs.
 
@@ -63,11 +63,11 @@ def vmap_scope(
         The level and the batch size.
     wrap : callable
         Wraps the arrays that the function makes.
-    draws : dict
+    draw_changes : dict
         Changes of context variables that intercept random draws.
     """
     changes: dict[ContextVar[Any], Any] = {vmaps: (*vmaps.get(), (level, size)), wrappers: (*wrappers.get(), wrap)}
-    return Setting({**changes, **scope_change(title), **draws})
+    return Setting({**changes, **scope_change(title), **draw_changes})
 
 
 def outermost_levels(depth: int) -> Setting:
@@ -131,18 +131,18 @@ def broadcast_batch(value: ArrayLike, size: int) -> Any:
     return np.broadcast_to(value, (size, *np.shape(value)))
 
 
-# ------------------------------------------------------------------------------------- buffers and placeholders
+# ------------------------------------------------------------------------------------- buffers and dummy arrays
 
-placeholders: dict[tuple[tuple[int, ...], Any], Any] = {}  # by shape and dtype; see `placeholder`
-_MAX_PLACEHOLDERS = 4096
+dummy_arrays: dict[tuple[tuple[int, ...], Any], Any] = {}  # by shape and dtype; see `dummy_array`
+_MAX_DUMMIES = 4096
 
 
-def placeholder(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def dummy_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return the `raw_value` of batched values: an array of one element's shape, filled with nan or the least integer."""
-    if len(placeholders) >= _MAX_PLACEHOLDERS:
-        placeholders.clear()
+    if len(dummy_arrays) >= _MAX_DUMMIES:
+        dummy_arrays.clear()
     fill: Any = np.nan if dtype.kind in "fc" else np.iinfo(dtype).min if dtype.kind in "iu" else False
-    array = placeholders[shape, dtype] = np.ndarray(shape, dtype, np.full((), fill, dtype), 0, (0,) * len(shape))
+    array = dummy_arrays[shape, dtype] = np.ndarray(shape, dtype, np.full((), fill, dtype), 0, (0,) * len(shape))
     return array
 
 

@@ -88,26 +88,26 @@ class LiftedFunction:
         A function of arrays that returns nested arrays.
     leaves : sequence
         Its arguments, batched or not.
-    lifts : bool
+    lifts_all : bool
         Whether arguments that are not batched get batch axes as well.
 
     Attributes
     ----------
     arrays : list
         The arguments, with the batched ones as arrays with the batch axes first.
-    batched : list of bool
+    has_batch_axes : list of bool
         Which arguments have batch axes.
     levels : list of int
         The levels of the batch axes, the outermost first.
     """
 
-    def __init__(self, f: Callable[..., Any], leaves: Sequence[Any], lifts: bool = False) -> None:
+    def __init__(self, f: Callable[..., Any], leaves: Sequence[Any], lifts_all: bool = False) -> None:
         self._f, self._vmaps, self._wrappers = f, vmaps.get(), wrappers.get()
         self.levels = active_levels()
-        self.batched = [lifts or is_batch(x) for x in leaves]
-        self._is_array = [is_batched and not _is_scalar(x) for x, is_batched in zip(leaves, self.batched, strict=True)]
+        self.has_batch_axes = [lifts_all or is_batch(x) for x in leaves]
+        self._is_array = [is_batched and not _is_scalar(x) for x, is_batched in zip(leaves, self.has_batch_axes, strict=True)]
         self.arrays = [
-            unwrap_batch(x, self.levels) if is_batched else x for x, is_batched in zip(leaves, self.batched, strict=True)
+            unwrap_batch(x, self.levels) if is_batched else x for x, is_batched in zip(leaves, self.has_batch_axes, strict=True)
         ]
         self._structure: Any = None  # of the results of the last call
         self._scalars: list[bool | None] = []  # whether each of these is a scalar; None if it is not batched
@@ -120,18 +120,18 @@ class LiftedFunction:
 
     def wrap(self, arrays: Sequence[Any]) -> list[Any]:
         """Wrap arguments as the function under vmap takes them."""
-        triples = zip(arrays, self.batched, self._is_array, strict=True)
+        triples = zip(arrays, self.has_batch_axes, self._is_array, strict=True)
         return [wrap_batch(x, self.levels, is_array=is_array) if is_batched else x for x, is_batched, is_array in triples]
 
     def __call__(self, *arrays: object) -> list[Any]:
         """Call the function; returns the leaves of its result, batched ones with the batch axes first."""
         return self.run(self._f, arrays)
 
-    def run(self, f: Callable[..., Any], arrays: Sequence[Any], lifts: bool = False) -> list[Any]:
-        """Call another function of the same arguments; if `lifts`, all leaves of its result get batch axes."""
+    def run(self, f: Callable[..., Any], arrays: Sequence[Any], lifts_all: bool = False) -> list[Any]:
+        """Call another function of the same arguments; if `lifts_all`, all leaves of its result get batch axes."""
         with LiveLevels(self.levels), self.scope():
             leaves, self._structure = flatten(f(*self.wrap(arrays)))
-            self._scalars = [_is_scalar(x) if lifts or is_batch(x) else None for x in leaves]
+            self._scalars = [_is_scalar(x) if lifts_all or is_batch(x) else None for x in leaves]
             pairs = zip(leaves, self._scalars, strict=True)
             return [x if is_scalar is None else unwrap_batch(x, self.levels) for x, is_scalar in pairs]
 
@@ -146,9 +146,12 @@ class LiftedFunction:
     def pull(self, pull: Callable[..., Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the arguments from those of the results, by a function `pull` that runs under vmap."""
         with LiveLevels(self.levels), self.scope():
-            pulled = [unwrap_batch(a, self.levels) for a in pull(tuple(self._wrap_leaves(cotangents)))]
+            argument_cotangents = [unwrap_batch(a, self.levels) for a in pull(tuple(self._wrap_leaves(cotangents)))]
         axes = tuple(range(len(self.levels)))
-        return [a if is_batched else np.sum(a, axis=axes) for a, is_batched in zip(pulled, self.batched, strict=True)]
+        return [
+            a if is_batched else np.sum(a, axis=axes)
+            for a, is_batched in zip(argument_cotangents, self.has_batch_axes, strict=True)
+        ]
 
 
 def _is_scalar(x: NDArray[Any]) -> bool:

@@ -188,8 +188,8 @@ def _run(f: Callable[..., Any], arguments: tuple[Any, ...], level: int, size: in
     args, kwargs = arguments
     values = (*args, *kwargs.values())
     intercepts = randomness != "same"
-    draws = draw_interception(randomness, level, size)
-    scope = vmap_scope(_scope_title(f, size), level, size, BufferWrapper(level, size), draws)
+    draw_changes = draw_interception(randomness, level, size)
+    scope = vmap_scope(_scope_title(f, size), level, size, BufferWrapper(level, size), draw_changes)
     with Tracing(), scope, intercept(f, values, intercepts, unchanged=values) as interception:
         if not intercepts or interception.calls_only_numpy:
             return _call(f, args, kwargs)

@@ -92,7 +92,7 @@ def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
             pulls.append(pull)
             return outputs
 
-        return lifted.run(parts, bases, lifts=True), lambda cotangents: lifted.pull(pulls[0], cotangents)
+        return lifted.run(parts, bases, lifts_all=True), lambda cotangents: lifted.pull(pulls[0], cotangents)
 
     apply_to_batch.__name__ = custom_call.name
     lifted = LiftedFunction(apply_to_batch, leaves)

@@ -194,8 +194,8 @@ class ImplicitCall:
         values = to_values([out, *params])
         if self.first_solution is not None and all(map(np.array_equal, values, self.first_solution[0])):
             residual_change = np.ravel(to_values(self.g(*values))) - np.ravel(self.first_solution[1])
-            size = float(np.max(np.abs(values[0]), initial=1.0))
-            require_same(self.name, np.zeros(residual_change.shape), np.linalg.solve(plain, residual_change), size)
+            magnitude = float(np.max(np.abs(values[0]), initial=1.0))
+            require_same(self.name, np.zeros(residual_change.shape), np.linalg.solve(plain, residual_change), magnitude)
         return matrix
 
     def pull(self, cotangent: Any, out: Any, *params: Any) -> list[Any]:

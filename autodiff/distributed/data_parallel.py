@@ -300,7 +300,7 @@ class DataParallel:
         if self._pool is None:
             return [MachineInfo(LOCAL_MACHINE, LOCAL_MACHINE, None, True)]
         self._sync(self._pool.refresh)
-        return [MachineInfo(m.address, m.name, m.speed, m.busy is None) for m in self._pool.members.values()]
+        return [MachineInfo(m.address, m.name, m.speed, m.pending_request is None) for m in self._pool.members.values()]
 
     def steps(self, batches: Iterable[T], **options: Any) -> Iterator[T]:
         """Iterate over batches with a progress bar: the last loss, the steps per second, and the number of machines.

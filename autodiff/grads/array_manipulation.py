@@ -45,16 +45,16 @@ def _split_concatenated(
 ) -> list[Any]:
     """Return the parts of a concatenation's cotangent that belong to the operands `argnums`."""
     shapes = [np.shape(x) for x in operands]
-    along = 0 if axis is None else axis % out.ndim
-    bounds = list(itertools.accumulate([math.prod(s) if axis is None else s[along] for s in shapes], initial=0))
-    before = (slice(None),) * along
-    return [np.reshape(g[(*before, slice(bounds[p], bounds[p + 1]))], shapes[p]) for p in argnums]
+    concat_axis = 0 if axis is None else axis % out.ndim
+    bounds = list(itertools.accumulate([math.prod(s) if axis is None else s[concat_axis] for s in shapes], initial=0))
+    leading_slices = (slice(None),) * concat_axis
+    return [np.reshape(g[(*leading_slices, slice(bounds[p], bounds[p + 1]))], shapes[p]) for p in argnums]
 
 
 def _unstack(argnums: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Operand, axis: Any = 0, **_: object) -> list[Any]:
     """Return the parts of a stack's cotangent that belong to the operands `argnums`."""
-    before = (slice(None),) * (axis % out.ndim)
-    return [g[(*before, p)] for p in argnums]
+    leading_slices = (slice(None),) * (axis % out.ndim)
+    return [g[(*leading_slices, p)] for p in argnums]
 
 
 astype_grad = linear("astype", _identity).moves_elements()
@@ -80,7 +80,7 @@ getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *ind
 
 
 def _index_slices(argnums: list[int], index_counts: tuple[int, ...]) -> list[slice]:
-    """Return, for each update that is an operand of `scatter`, the slice of `updates` that holds its index."""
+    """Return the slices of `updates` that hold the indices of the updates `argnums`, which count the operands of `scatter`."""
     starts = itertools.accumulate([1, *[count + 1 for count in index_counts[:-1]]])
     lengths = dict(zip(starts, index_counts, strict=True))
     return [slice(k, k + lengths[k]) for k in argnums]

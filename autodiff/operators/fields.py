@@ -67,11 +67,11 @@ def elementwise_grad(
     """
 
     @functools.wraps(f)
-    def differentiated(*args: object, **kwargs: object) -> Any:
+    def evaluate(*args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments("elementwise_grad", f, args, kwargs, argnums), has_aux)
         return trace.with_aux(trace.map_leaves(lambda out: trace.apply_linear(out, [], lambda o, _: _diagonals(trace, o))))
 
-    return differentiated
+    return evaluate
 
 
 def _diagonals(trace: Trace, out: Array) -> list[Any]:
@@ -99,8 +99,8 @@ def _pull_weights(trace: Trace, out: Array, weights: NDArray[Any]) -> list[Any]:
 def _require_equal(weighted: Operand, expected: Any) -> None:
     """Raise unless two products are equal up to rounding."""
     tolerance = float(np.sqrt(np.finfo(expected.dtype).eps))
-    size = np.max(np.abs(expected[np.isfinite(expected)]), initial=0) if expected.shape else np.abs(expected)
-    if not np.allclose(weighted, expected, rtol=tolerance, atol=tolerance * size, equal_nan=True):
+    magnitude = np.max(np.abs(expected[np.isfinite(expected)]), initial=0) if expected.shape else np.abs(expected)
+    if not np.allclose(weighted, expected, rtol=tolerance, atol=tolerance * magnitude, equal_nan=True):
         raise ValueError(
             "elementwise_grad: an element of the result depends on other elements of the argument. Use jacobian, or grad of a "
             "scalar"

@@ -341,8 +341,8 @@ def taylor(f: Function, x: object, order: int, direction: Any = None) -> list[An
         return f(unflatten(structure, leaves))
 
     if active_levels():
-        lifted_points = LiftedFunction(call_flat, points, lifts=True)
-        lifted_directions = LiftedFunction(call_flat, directions, lifts=True)
+        lifted_points = LiftedFunction(call_flat, points, lifts_all=True)
+        lifted_directions = LiftedFunction(call_flat, directions, lifts_all=True)
         with outside_vmap():
             return [
                 lifted_points.wrap_results(coefficient)

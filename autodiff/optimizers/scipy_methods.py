@@ -87,8 +87,8 @@ class VectorLayout:
         """Return the lower and upper bounds as vectors, from a tree with a pair ``(low, high)`` for each leaf of x0."""
         try:
             leaf_bounds = self.structure.flatten_up_to(bounds)
-            ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in leaf_bounds]
-            low, high = (self.to_vector(unflatten(self.structure, list(side))) for side in zip(*ends, strict=True))
+            pairs = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in leaf_bounds]
+            low, high = (self.to_vector(unflatten(self.structure, list(side))) for side in zip(*pairs, strict=True))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"minimize: the bounds do not fit x0: {error}. Nest them as x0, with a pair (low, high) for each array; each of "
@@ -122,14 +122,14 @@ class Method(NamedTuple):
     ----------
     gradient : bool
         Whether it uses the gradient.
-    second : {None, "products", "matrix"}
+    hessian : {None, "products", "matrix"}
         Whether it uses products with the Hessian, the Hessian itself, or neither.
     bounds, constraints : bool
         Whether it supports bounds, and constraints.
     """
 
     gradient: bool
-    second: str | None = None
+    hessian: str | None = None
     bounds: bool = False
     constraints: bool = False
 
@@ -158,7 +158,7 @@ def to_vector_constraint(constraint: object, layout: VectorLayout, method: Metho
     if callable(jac):
         jac, hess = function.on_vector(jac), function.on_vector(hess) if callable(hess) else hess
     elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
-        jac, hess = function.jacobian, function.hessian if method.second else hess
+        jac, hess = function.jacobian, function.hessian if method.hessian else hess
     else:
         raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or give jac as a function")
     return optimize.NonlinearConstraint(
@@ -181,7 +181,7 @@ def _convert_dictionary(constraint: dict[str, Any], layout: VectorLayout, method
 
 
 class Constraint:
-    """The function of a constraint on SciPy's vector, in place of nested arguments."""
+    """A constraint as a function of SciPy's vector, from which the nested arguments are rebuilt."""
 
     def __init__(self, f: Function, layout: VectorLayout, args: tuple[Any, ...] = ()) -> None:
         self.f, self.layout, self.args = f, layout, args
@@ -362,8 +362,8 @@ def _minimize(
         "args": params,
         "method": name,
         "jac": chosen_method.gradient or None,
-        "hess": problem.hessian if chosen_method.second == "matrix" else None,
-        "hessp": problem.hessian_product if chosen_method.second == "products" else None,
+        "hess": problem.hessian if chosen_method.hessian == "matrix" else None,
+        "hessp": problem.hessian_product if chosen_method.hessian == "products" else None,
         "bounds": _convert_bounds(bounds, layout),
         "constraints": [to_vector_constraint(c, layout, chosen_method) for c in constraint_list],
         "tol": tol,
@@ -371,7 +371,7 @@ def _minimize(
         "callback": _iteration_callback(problem, callback, bar, name),
     }
     with nullcontext() if bar is None else bar:
-        scipy_result = optimize.minimize(function, layout.start, **scipy_options)  # as a function of all nodes it depends on
+        scipy_result = optimize.minimize(function, layout.start, **scipy_options)  # a node if the function depends on nodes
     scipy_result.x = layout.to_result(scipy_result.x)
     gradient_field = "grad" if name == "trust-constr" else "jac"
     if chosen_method.gradient and gradient_field in scipy_result:
@@ -395,7 +395,7 @@ def _iteration_callback(problem: Problem, callback: Any, bar: Any, name: str) ->
 
 
 class Problem:
-    """The minimized function of SciPy's vector, in place of nested arguments; `value` is the last computed value."""
+    """The minimized function, as a function of SciPy's vector; `value` is the last computed value."""
 
     def __init__(self, f: Function, layout: VectorLayout) -> None:
         self.f, self.layout = f, layout
@@ -443,8 +443,8 @@ def _choose_method(method: str | None, bounded: bool, constrained: bool) -> tupl
     chosen_method = METHODS[name.lower()]
     for is_requested, field in ((bounded, "bounds"), (constrained, "constraints")):
         if is_requested and not getattr(chosen_method, field):
-            supporting = ", ".join(n for n, k in METHODS.items() if getattr(k, field))
-            raise ValueError(f"minimize: method {name!r} takes no {field}; these do: {supporting}")
+            supporting_methods = ", ".join(n for n, k in METHODS.items() if getattr(k, field))
+            raise ValueError(f"minimize: method {name!r} takes no {field}; these do: {supporting_methods}")
     return name.lower(), chosen_method
 
 

@@ -19,7 +19,7 @@ from .linearization import push_through
 from .replay import Tape
 from .sweep import collect, sweep
 
-# The maximum number of operations between a value and its cotangent, which includes all later corners of a chain.
+# The maximum number of operations between a value and its cotangent; the cotangent follows from all later operations.
 MAX_DISTANCE = 256
 
 
@@ -46,7 +46,7 @@ def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
     if not np.any(where):
         return where, None
     guarded_value(g == 0, "where a cotangent is 0")  # may fail if the graph is replayed with other values
-    guarded_value(out + 0, "what has a corner")
+    guarded_value(out + 0, "which elements have a corner")
     nodes, duplicates = _graph_between(g, out)
     if nodes is None or _depends_on_others(nodes, g, where, duplicates):
         return where, None
@@ -94,7 +94,7 @@ def _is_duplicate(node: Any, out: Any) -> bool:
 
 
 def _depends_on_others(nodes: Any, g: Array, where: Operand, duplicates: list[Any]) -> bool:
-    """Whether `g`, where it is 0, depends on leaves other than `duplicates`, or on another vector length that is 0."""
+    """Whether `g`, where it is 0, depends on leaves other than `duplicates`, or on another node with a corner."""
     stops = set(duplicates)
     ends = {
         node

@@ -85,8 +85,8 @@ def check_gradient(
             raise ValueError(
                 f"gradient {position} has shape {np.shape(actual_gradient)}, argument {position} has {expected.shape}"
             )
-        size = np.max(np.abs(expected), initial=0)
-        is_close = bool(np.all(np.abs(np.asarray(to_values(actual_gradient)) - expected) <= atol + rtol * size))
+        magnitude = np.max(np.abs(expected), initial=0)
+        is_close = bool(np.all(np.abs(np.asarray(to_values(actual_gradient)) - expected) <= atol + rtol * magnitude))
         if not is_close and has_leaks:
             raise detached_gradient_error(position, actual_gradient, expected, leaks)
         are_close = are_close and is_close

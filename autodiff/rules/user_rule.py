@@ -259,9 +259,9 @@ class _CheckedFormula:
         else:
             expected = np.sum(slope * _to_vector(seed, out))
             actual = np.sum(conform(np.asarray(result), operand) * direction)
-        size = np.max(np.abs(slope), initial=0) * (1 if self.mode == "forward" else np.sum(np.abs(_to_vector(seed, out))))
+        scale = np.max(np.abs(slope), initial=0) * (1 if self.mode == "forward" else np.sum(np.abs(_to_vector(seed, out))))
         tolerance = 1e-4 if operand.dtype.itemsize > 4 else 2e-2
-        if not np.all(np.abs(np.real(actual) - np.real(expected)) <= tolerance * (size + 1e-2)):
+        if not np.all(np.abs(np.real(actual) - np.real(expected)) <= tolerance * (scale + 1e-2)):
             raise ArithmeticError(
                 f"the rule of {self.function.opname} is wrong for operand {k}, {self.mode} mode: it returns {_format(actual)}, a "
                 f"central difference {_format(expected)}. Correct the formula"

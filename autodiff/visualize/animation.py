@@ -33,7 +33,7 @@ from compgraph.view import (
 
 from ..numeric import require_differentiable
 from .equations import Line, Writer, has_chosen_name, node_text, plain_text, truncate, unique_names, unused_letter
-from .sweep_steps import Pass, Step, backward, forward
+from .sweep_steps import Step, Sweep, backward, forward
 
 MARGIN, TITLE_HEIGHT, ROW = 14, 26, 20  # points; a row of text below the graph
 RESOLUTION, MAX_WIDTH = 150, 1800  # dots per inch, or less: no image is wider than this number of pixels
@@ -267,7 +267,7 @@ class Animation:
 
     Attributes
     ----------
-    sweep : Pass
+    sweep : Sweep
         The steps, as data.
     frames : list of Frame
         The start, each step, and the result. ``str(frame)`` describes the frame.
@@ -275,7 +275,7 @@ class Animation:
 
     __slots__ = ("_direction", "_drawing", "_title", "frames", "sweep")
 
-    def __init__(self, sweep: Pass, direction: str) -> None:
+    def __init__(self, sweep: Sweep, direction: str) -> None:
         self.sweep, self._direction = sweep, direction
         graph = draw_graph(sweep.output)
         names = unique_names(list(graph.numbers))
@@ -460,7 +460,7 @@ def _require_positive(seconds: float) -> None:
 # ------------------------------------------------------------------------------------------ the frames
 
 
-def _label_entries(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> None:
+def _label_entries(graph: GraphDrawing, sweep: Sweep, names: dict[Any, str]) -> None:
     """Label the entries with names and values, and reserve space for the cotangents or tangents that arrive."""
     entries, arrows = graph.drawing.entries, graph.drawing.arrows
     for node, number in graph.numbers.items():
@@ -484,7 +484,7 @@ def _position(step: Step) -> int:
     return [k for k, operand in enumerate(operands_of(step.node)) if operand is step.operand][earlier]
 
 
-def _frames_of(sweep: Pass, graph: GraphDrawing, names: dict[Any, str]) -> tuple[str, list[Frame]]:
+def _frames_of(sweep: Sweep, graph: GraphDrawing, names: dict[Any, str]) -> tuple[str, list[Frame]]:
     """Return the title and the frames of a sweep."""
     is_reverse, output = sweep.mode == "reverse", sweep.output
     result = names[output] if has_chosen_name(output) or not output.opname else unused_letter("f", names)

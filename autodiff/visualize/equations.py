@@ -14,7 +14,7 @@ from compgraph.array_types import Array, Operand
 from compgraph.values import ConstantNode, MultiOutput, Value
 from compgraph.view import chosen_name, escape_unprintable, name_of, typeset_name
 
-from .sweep_steps import Pass, Step, names_in
+from .sweep_steps import Step, Sweep, names_in
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 # The tokens of the formula text of a rule (`Rule.with_formula`): a power, a transpose, a word, an operator, another character.
@@ -57,7 +57,7 @@ def plain_text(line: Iterable[Token]) -> str:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes the equations of a `Pass`.
+    """Writes the equations of a `Sweep`.
 
     Attributes
     ----------
@@ -83,27 +83,23 @@ class Writer:
         node, operand = step.node, step.operand
         is_reverse = self.mode == "reverse"
         target = operand if is_reverse else node
-        local = Token("partial", self.names[node], self.names[operand])
+        partial_token = Token("partial", self.names[node], self.names[operand])
         derivative_token = self.derivative(node if is_reverse else operand)
-        symbols, numbers = _product(step, local, derivative_token, is_reverse)
+        symbols, numbers = _product(step, partial_token, derivative_token, is_reverse)
         lines = [
             [self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(format_result(step.contribution))]
         ]
-        formula = self._formula(step, local, derivative_token)
+        formula = self._formula(step, partial_token, derivative_token)
         if formula:
             lines.append(formula)
         if not isinstance(node, MultiOutput) and not isinstance(operand, MultiOutput) and (node.ndim or operand.ndim):
             lines.append([_text(_shapes_text(step, is_reverse))])
-        if step.before is not None:
-            lines.append(
-                [
-                    self.derivative(target),
-                    _text(f" = {format_result(step.before)} + {format_operand(step.contribution)} = {format_result(step.total)}"),
-                ]
-            )
+        if step.previous_total is not None:
+            terms = f"{format_result(step.previous_total)} + {format_operand(step.contribution)}"
+            lines.append([self.derivative(target), _text(f" = {terms} = {format_result(step.total)}")])
         return lines
 
-    def _formula(self, step: Step, local: Token, derivative_token: Token) -> Line:
+    def _formula(self, step: Step, partial_token: Token, derivative_token: Token) -> Line:
         """Write ``with ∂y/∂x = ...``: the formula of the rule with names and, for scalars, with numbers."""
         if not step.text:
             return []
@@ -116,23 +112,24 @@ class Writer:
         line = [
             _text("with "),
             *([derivative_token, _text(" @ ")] if "g" in used else []),
-            local,
+            partial_token,
             _text(" = "),
             *typeset_formula(step.text, tokens),
         ]
-        if step.local is None and "g" not in used:
+        if step.local_derivative is None and "g" not in used:
             return [*line, _text(" for each element")]
-        if step.local is None or not used:
+        if step.local_derivative is None or not used:
             return line
-        ends = [_text(format_result(step.local))]
+        value_tokens = [_text(format_result(step.local_derivative))]
         if not any(map(np.ndim, (step.node, *operands))):
             values = {"y": _text(format_operand(step.node.raw_value))} | {
                 x: _text(format_operand(v)) for x, v in zip("abc", operands, strict=False)
             }
-            filled = typeset_formula(step.text, tokens | values)
-            if len(filled) > 1:  # one token alone is the value itself, which `ends` writes
-                return [*line, _text(" = "), *filled, _text(" = "), *ends]
-        return line if line[-1].kind == "text" and line[-1].text == format_operand(step.local) else [*line, _text(" = "), *ends]
+            number_tokens = typeset_formula(step.text, tokens | values)
+            if len(number_tokens) > 1:  # one token alone is the value itself, which `value_tokens` writes
+                return [*line, _text(" = "), *number_tokens, _text(" = "), *value_tokens]
+        ends_with_value = line[-1].kind == "text" and line[-1].text == format_operand(step.local_derivative)
+        return line if ends_with_value else [*line, _text(" = "), *value_tokens]
 
     def describe(self, step: Step) -> str:
         """Describe a step in a sentence."""
@@ -149,12 +146,12 @@ class Writer:
             return f"{node} passes its cotangent back to {position_text}{operand}"
         return f"{node} takes the tangent of {position_text}{operand}"
 
-    def start(self, sweep: Pass) -> Line:
+    def start(self, sweep: Sweep) -> Line:
         """Write the equation of the start."""
         ((node, seed),) = sweep.start.items()
         return [self.derivative(node), _text(f" = {format_result(seed)}")]
 
-    def result(self, sweep: Pass) -> list[Line]:
+    def result(self, sweep: Sweep) -> list[Line]:
         """Write the equations of the results."""
         return [[self.derivative(node), _text(f" = {format_result(value)}")] for node, value in sweep.result.items()]
 
@@ -163,22 +160,22 @@ def _text(words: str) -> Token:
     return Token("text", words)
 
 
-def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool) -> tuple[Line, Line]:
+def _product(step: Step, partial_token: Token, derivative_token: Token, is_reverse: bool) -> tuple[Line, Line]:
     """Write the chain rule of a step in symbols and in numbers; no numbers unless the step is a product of two arrays."""
-    scalar = (
+    is_scalar = (
         not isinstance(step.node, MultiOutput)
         and not isinstance(step.operand, MultiOutput)
         and not (step.node.ndim or step.operand.ndim)
     )
     if isinstance(step.node.function, ops.Output):
         return [derivative_token], []
-    if step.local is None:
+    first, second = (derivative_token, partial_token) if is_reverse else (partial_token, derivative_token)
+    if step.local_derivative is None:
         # The derivative of complex numbers may not be a factor: conj has a Jacobian of real and imaginary parts.
-        symbol = " · " if scalar and not np.iscomplexobj(step.incoming) else " @ "
-        return ([derivative_token, _text(symbol), local] if is_reverse else [local, _text(symbol), derivative_token]), []
-    symbol, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
-    first, second = (derivative_token, local) if is_reverse else (local, derivative_token)
-    left_factor, right_factor = (step.incoming, step.local) if is_reverse else (step.local, step.incoming)
+        symbol = " · " if is_scalar and not np.iscomplexobj(step.incoming) else " @ "
+        return [first, _text(symbol), second], []
+    symbol, times = (" · ", " × ") if is_scalar else (" ⊙ ", " ⊙ ")
+    left_factor, right_factor = (step.incoming, step.local_derivative) if is_reverse else (step.local_derivative, step.incoming)
     left_text = format_operand(left_factor) if np.iscomplexobj(left_factor) else format_result(left_factor)
     symbols, numbers = (
         [first, _text(symbol), second],
@@ -186,7 +183,7 @@ def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool
     )
     if is_reverse and np.shape(step.contribution) != step.node.shape:
         symbols, numbers = [_text("sum("), *symbols, _text(")")], [_text("sum("), *numbers, _text(")")]
-    elif np.iscomplexobj(step.incoming * step.local) and not np.iscomplexobj(step.contribution):
+    elif np.iscomplexobj(step.incoming * step.local_derivative) and not np.iscomplexobj(step.contribution):
         symbols, numbers = [_text("Re("), *symbols, _text(")")], [_text("Re("), *numbers, _text(")")]
     return symbols, [_text(" = "), *numbers]
 
@@ -194,7 +191,7 @@ def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool
 def _shapes_text(step: Step, is_reverse: bool) -> str:
     """Write the shapes of the vector form of the chain rule: cotangent @ Jacobian, or Jacobian @ tangent."""
     node, operand = format_shape(step.node.raw_value), format_shape(step.operand.raw_value)
-    jacobian = f"Jacobian ({node}, {operand}){', diagonal' if step.local is not None and node == operand else ''}"
+    jacobian = f"Jacobian ({node}, {operand}){', diagonal' if step.local_derivative is not None and node == operand else ''}"
     return f"cotangent ({node}) @ {jacobian} → ({operand})" if is_reverse else f"{jacobian} @ tangent ({operand}) → ({node})"
 
 
@@ -207,8 +204,8 @@ def typeset_formula(text: str, tokens: Mapping[str, Token]) -> Line:
         elif word:
             line.append(tokens.get(word) or _text("π" if word == "pi" else word))
         elif symbol:
-            unary = not line or line[-1].text.endswith("(")
-            line.append(_text("−" if unary and "-" in symbol else SYMBOLS[symbol.strip()]))
+            is_unary = not line or line[-1].text.endswith("(")
+            line.append(_text("−" if is_unary and "-" in symbol else SYMBOLS[symbol.strip()]))
         else:
             line.append(_text(other or "ᵀ"))
     return line

@@ -38,11 +38,11 @@ class Step:
         The argument of the rule: the cotangent of the operation, or in forward mode the tangent of the operand.
     contribution : array
         The result of the rule: the contribution to the cotangent of the operand, or to the tangent of the operation.
-    before : array or None
+    previous_total : array or None
         The sum of the contributions of earlier edges.
     total : array
-        The sum of `before` and `contribution`.
-    local : array or None
+        The sum of `previous_total` and `contribution`.
+    local_derivative : array or None
         The elementwise derivative of the operation by the operand; None unless the rule multiplies by it.
     text : str
         The formula text of the rule (`Rule.with_formula`); empty if it does not evaluate to `contribution` here.
@@ -52,9 +52,9 @@ class Step:
     position: int
     incoming: Any
     contribution: Any
-    before: Any
+    previous_total: Any
     total: Any
-    local: Any = None
+    local_derivative: Any = None
     text: str = ""
 
     @property
@@ -69,7 +69,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Pass:
+class Sweep:
     """A sweep, with all its steps.
 
     Attributes
@@ -93,8 +93,8 @@ class Pass:
     result: dict[Any, Any]
 
 
-def backward(node: Any, wrt: object, seed: Any) -> Pass:
-    """Return the `Pass` of reverse mode, from `node` to `wrt`."""
+def backward(node: Any, wrt: object, seed: Any) -> Sweep:
+    """Return the `Sweep` of reverse mode, from `node` to `wrt`."""
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
     cotangent = seed_of(node, seed)
@@ -116,13 +116,13 @@ def backward(node: Any, wrt: object, seed: Any) -> Pass:
             is_lazy = type(contribution) in LAZY_COTANGENTS
             contribution = contribution.materialize(operand) if is_lazy else conform(contribution, operand.raw_value)
             contribution = _with_structural_zeros(contribution, cotangents[operand])
-            before = partial_sums.get(operand)
-            partial_sums[operand] = contribution if before is None else _sum(before, contribution)
-            steps.append(_explain(Step(item, position, cotangents[item], contribution, before, partial_sums[operand])))
+            previous_total = partial_sums.get(operand)
+            partial_sums[operand] = contribution if previous_total is None else _sum(previous_total, contribution)
+            steps.append(_explain(Step(item, position, cotangents[item], contribution, previous_total, partial_sums[operand])))
     last = {step.operand: index for index, step in enumerate(steps)}
     for operand, index in last.items():  # the sweep may add in a different order, with different rounding
         steps[index] = replace(steps[index], total=cotangents[operand])
-    return Pass("reverse", node, {node: cotangent}, steps, owned_arrays(cotangents, wrt_nodes, *cotangents.values()))
+    return Sweep("reverse", node, {node: cotangent}, steps, owned_arrays(cotangents, wrt_nodes, *cotangents.values()))
 
 
 def _with_structural_zeros(contribution: Array, total: Array) -> Any:
@@ -133,8 +133,8 @@ def _with_structural_zeros(contribution: Array, total: Array) -> Any:
     return np.where(dropped, 0, contribution)[()] if dropped.any() else contribution
 
 
-def forward(node: Any, wrt: object, seed: Any) -> Pass:
-    """Return the `Pass` of forward mode, from `wrt` to `node`."""
+def forward(node: Any, wrt: object, seed: Any) -> Sweep:
+    """Return the `Sweep` of forward mode, from `wrt` to `node`."""
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
     if len(wrt_nodes) != 1:
@@ -153,7 +153,7 @@ def forward(node: Any, wrt: object, seed: Any) -> Pass:
                 steps += new_steps
                 tangents[item] = new_steps[-1].total
     end = tangents.get(node)
-    return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.raw_value) if end is None else end})
+    return Sweep("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.raw_value) if end is None else end})
 
 
 def _forward_steps(item: Any, tangents: dict[Any, Any]) -> list[Step]:
@@ -166,13 +166,13 @@ def _forward_steps(item: Any, tangents: dict[Any, Any]) -> list[Step]:
         contribution = tangents[item.args[0]][item.function.index] if positions else None
         return [] if contribution is None else [Step(item, 0, contribution, contribution, None, contribution)]
     steps: list[Step] = []
-    before = None
+    previous_total = None
     for position in positions:
         contribution = _tangent_of(item, [t if k == position else None for k, t in enumerate(incoming)])
         if contribution is not None:
-            total = contribution if before is None else _sum(before, contribution)
-            steps.append(_explain(Step(item, position, incoming[position], contribution, before, total), is_forward=True))
-            before = total
+            total = contribution if previous_total is None else _sum(previous_total, contribution)
+            steps.append(_explain(Step(item, position, incoming[position], contribution, previous_total, total), is_forward=True))
+            previous_total = total
     if steps:
         steps[-1] = replace(steps[-1], total=_tangent_of(item, incoming))
     return steps
@@ -220,19 +220,19 @@ def _operand_values(item: GraphNode) -> list[Any]:
     return [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
 
 
-def _sum(before: Array, contribution: Array) -> Any:
+def _sum(previous_total: Array, contribution: Array) -> Any:
     """Add two contributions; for an operation with several outputs, output by output."""
     if isinstance(contribution, tuple):
-        pairs = zip(before, contribution, strict=True)
+        pairs = zip(previous_total, contribution, strict=True)
         return tuple(b if p is None else p if b is None else b + p for b, p in pairs)
-    return before + contribution
+    return previous_total + contribution
 
 
 # --------------------------------------------------------------------------- the derivative of an operation
 
 
 def _explain(step: Step, is_forward: bool = False) -> Step:
-    """Return the step with `local` and `text`, each if it evaluates to the contribution of the rule."""
+    """Return the step with `local_derivative` and `text`, each if it evaluates to the contribution of the rule."""
     item, operand = step.node, step.operand
     if isinstance(item, MultiOutput) or isinstance(operand, MultiOutput):
         return step
@@ -242,20 +242,22 @@ def _explain(step: Step, is_forward: bool = False) -> Step:
     text = texts[at] if at < len(texts) else ""
     to = item.raw_value if is_forward else operand.raw_value
     with np.errstate(all="ignore"):
-        local = None
+        local_derivative = None
         formula = rule.formulas[at]
         if formula is not None and (rule.kind == "elementwise" or item.ndim == operand.ndim == 0):
-            local = formula(np.ones_like(item.raw_value), item.raw_value, *values, **item.options)
-            local = local.materialize(operand) if type(local) in LAZY_COTANGENTS else local
-            wide = step.incoming * local if np.shape(local) == item.shape else np.nan
-            local = local if _matches(wide, step.contribution, to) else None
+            local_derivative = formula(np.ones_like(item.raw_value), item.raw_value, *values, **item.options)
+            local_derivative = (
+                local_derivative.materialize(operand) if type(local_derivative) in LAZY_COTANGENTS else local_derivative
+            )
+            wide = step.incoming * local_derivative if np.shape(local_derivative) == item.shape else np.nan
+            local_derivative = local_derivative if _matches(wide, step.contribution, to) else None
         uses_cotangent = "g" in names_in(text)
         value_of_text = evaluate(text, item, values, step.incoming) if text and not (is_forward and uses_cotangent) else None
         if value_of_text is not None and not uses_cotangent:
             value_of_text = step.incoming * value_of_text
         if value_of_text is None or not _matches(value_of_text, step.contribution, to):
             text = ""
-    return replace(step, local=local, text=text)
+    return replace(step, local_derivative=local_derivative, text=text)
 
 
 def names_in(text: str) -> set[str]:

@@ -158,8 +158,8 @@ def placeholder(
         if not is_valid:
             raise ValueError(f"placeholder: the example has shape {value.shape}, the placeholder {declared}")
     value.flags.writeable = False
-    kind = PlaceholderNode if target.kind in "fc" else InertPlaceholderNode
-    node: PlaceholderNode = new_leaf(value, kind, automatic_name(kind.kind) if name is None else name)
+    cls = PlaceholderNode if target.kind in "fc" else InertPlaceholderNode
+    node: PlaceholderNode = new_leaf(value, cls, automatic_name(cls.kind) if name is None else name)
     node.declared = declared
     watch_shapes(node)
     return node

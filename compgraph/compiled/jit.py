@@ -137,7 +137,7 @@ def jit(
         if threads is not None or exact:
             raise ValueError("jit: threads= and exact= are options of machine code; with backend= the library decides")
         options["backend"] = backend
-    kind: Any = Jitted if backend is None else importlib.import_module(".engines", __package__).EngineJitted
+    jitted_class: Any = Jitted if backend is None else importlib.import_module(".engines", __package__).EngineJitted
     names = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
     if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"jit: static_argnames must be a parameter name or a tuple of names, not {static_argnames!r}")
@@ -146,10 +146,10 @@ def jit(
     if not callable(f):
         raise TypeError(f"jit: expected a function, not a {type(f).__name__}; pass options by keyword: jit(f, exact=True)")
     if isinstance(f, (staticmethod, classmethod)):
-        return type(f)(kind(f.__func__, options, tuple(names)))
+        return type(f)(jitted_class(f.__func__, options, tuple(names)))
     if isinstance(f, Bound):
         f = functools.partial(f.__func__.__wrapped__, f.__self__)
-    return kind(f.__wrapped__ if isinstance(f, Jitted) else as_python_function(f), options, tuple(names))
+    return jitted_class(f.__wrapped__ if isinstance(f, Jitted) else as_python_function(f), options, tuple(names))
 
 
 def _check_options(threads: int | None, exact: bool, cache: bool) -> dict[str, Any]:

@@ -390,8 +390,8 @@ class Bound:
         return Bound, (self.__func__, self.__self__)
 
 
-def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...], kind: Any = Jitted) -> Any:
-    return kind(f, dict(options), static_argnames)
+def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...], jitted_class: Any = Jitted) -> Any:
+    return jitted_class(f, dict(options), static_argnames)
 
 
 def _lookup(module: str, name: str) -> Any:

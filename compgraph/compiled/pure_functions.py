@@ -75,7 +75,7 @@ READS_BY_NAME = frozenset(
     {"copy.copy", "copy.deepcopy", *(f"dataclasses.{n}" for n in ("replace", "asdict", "astuple", "fields"))}
 )
 # Classes of immutable objects.
-CONSTANTS = frozenset(
+IMMUTABLE_CLASSES = frozenset(
     {
         *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range, slice),
         *(np.finfo, np.iinfo, types.GenericAlias, types.UnionType, operator.itemgetter, types.CodeType),
@@ -83,8 +83,8 @@ CONSTANTS = frozenset(
         types.MemberDescriptorType,
     }
 )
-CONSTANTS |= {typing.TypeVar, type(typing.Any), re.Pattern, fractions.Fraction, type(flatten(0)[1])}
-CONSTANTS |= {inspect.Signature, inspect.Parameter}
+IMMUTABLE_CLASSES |= {typing.TypeVar, type(typing.Any), re.Pattern, fractions.Fraction, type(flatten(0)[1])}
+IMMUTABLE_CLASSES |= {inspect.Signature, inspect.Parameter}
 METACLASSES = frozenset({type, abc.ABCMeta, enum.EnumType, type(typing.Protocol)})
 # Python classes that users subclass; all state of their instances is compared.
 BASES = frozenset(
@@ -137,14 +137,14 @@ class _PureRegistry:
         for name in [name for name in self._not_imported if name in sys.modules]:
             module, text = sys.modules[name], self._not_imported.pop(name)
             names = text.split() if text is not None else [n for n in getattr(module, "__all__", vars(module)) if n[0] != "_"]
-            for part in names:
-                value: Any = vars(module).get(part)
-                if part in _EXCLUDED_NAMES or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
+            for member in names:
+                value: Any = vars(module).get(member)
+                if member in _EXCLUDED_NAMES or type(value) in IMMUTABLE_CLASSES or isinstance(value, types.ModuleType):
                     continue
                 if not callable(value) and not type(value).__module__.startswith("numpy.lib."):  # np.r_ and np.mgrid are objects
                     continue
                 unpatched = value.__wrapped__ if is_patch(value) else value
-                self._values[id(unpatched)] = unpatched, f"{name}.{part}"
+                self._values[id(unpatched)] = unpatched, f"{name}.{member}"
         if "numpy" not in self._not_imported:
             for name, value in vars(np).items():
                 unpatched = value.__wrapped__ if is_patch(value) else value

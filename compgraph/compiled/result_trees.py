@@ -42,9 +42,9 @@ class _MatrixParts:
     @staticmethod
     def unflatten(metadata: Any, parts: tuple[Any, ...]) -> Any:
         """Return the matrix."""
-        kind, shape = metadata
+        cls, shape = metadata
         data, *indices = parts
-        return kind((data, tuple(indices)) if "coo" in kind.__name__ else (data, *indices), shape=shape)
+        return cls((data, tuple(indices)) if "coo" in cls.__name__ else (data, *indices), shape=shape)
 
 
 def flatten_results(results: object) -> tuple[list[Any], Any]:

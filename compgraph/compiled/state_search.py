@@ -43,7 +43,7 @@ from ..values import TRACEABLE, Value
 from .bytecode_analysis import AttributeChain, CodeSummary, analyze_code, impurity_of, is_library_file
 from .pure_functions import (
     BASES,
-    CONSTANTS,
+    IMMUTABLE_CLASSES,
     METACLASSES,
     READS_BY_NAME,
     is_library_class,
@@ -196,7 +196,7 @@ class StateSearch:
     def _visit(self, value: Any, label: str) -> None:
         value = unwrap_patch(value)
         cls = type(value)
-        if cls in CONSTANTS or issubclass(cls, np.dtype):
+        if cls in IMMUTABLE_CLASSES or issubclass(cls, np.dtype):
             if cls is str and "%" in value:  # it may be a format string
                 self.formats_text = True
             return

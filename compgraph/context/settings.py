@@ -73,7 +73,7 @@ def observers() -> list[Any]:
 
 
 def scope_change(name: str) -> dict[ContextVar[Any], Any]:
-    """The variable change of a context that opens one more scope."""
+    """Return the changed context variable of a context that opens one more scope, with its value."""
     return {scopes: (*open_scopes(), name)}
 
 
@@ -92,8 +92,8 @@ sealed_until = sealed.get
 # Whether rules must record derivatives that stay correct for values fed later, even where a shorter form would give nan.
 records_for_replay: ContextVar[bool] = layered_variable("records_for_replay", False)
 
-# A list while a trace assumes that its derivatives are not differentiated again; None otherwise. If one is, its operation adds
-# its opname to the list, and the trace is repeated without the assumption.
+# A list while a trace assumes that its derivatives are not differentiated again; None otherwise. An operation whose derivative is
+# differentiated again adds its opname to the list, and the trace is repeated without the assumption.
 higher_derivatives: ContextVar[list[str] | None] = layered_variable("higher_derivatives", None)
 
 # A list while a function is traced for compilation; None otherwise. A sweep adds the number of its nodes if its results may be
@@ -109,10 +109,11 @@ is_deriving = deriving.get
 tracking_indices: ContextVar[bool] = layered_variable("tracking_indices", True)
 is_tracking_indices = tracking_indices.get
 
-# Functions applied to newly allocated arrays, innermost last; each adds a tangent.
+# Functions applied to newly allocated arrays, innermost last; each adds a tangent or a batch axis.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered_variable("wrappers", ())
 
-# A function applied to each result of `stop_gradient` on plain arrays. It may return the result of an earlier call.
+# A function applied to each result of `stop_gradient` on plain arrays. `numeric.verification` holds such results constant by it,
+# because finite differences must not vary them.
 constant_holder: ContextVar[Callable[[Any], Any] | None] = layered_variable("constant_holder", None)
 
 # The guards of the current trace of a compiled function or an executor; None outside of such a trace.
@@ -209,7 +210,7 @@ class DefaultDtype(Context):
         self._set_default(dtype)
 
     def _set_default(self, dtype: np.dtype[Any]) -> None:
-        """Set the default; inside a context that set another one, until that context ends."""
+        """Set the default. Within a context that has set a default, the new one holds until that context ends."""
         if self._layer is None:
             _called_dtype.set(dtype)
         else:

@@ -162,7 +162,7 @@ def is_raised_by(code: CodeType, instruction: int) -> bool:
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
-def is_heap_type(kind: type) -> bool:
+def is_heap_type(cls: type) -> bool:
     """Whether a class was created at run time, as all classes defined in Python are.
 
     Examples
@@ -171,4 +171,4 @@ def is_heap_type(kind: type) -> bool:
     >>> is_heap_type(Model), is_heap_type(dict)
     (True, False)
     """
-    return bool(kind.__flags__ & _HEAP_TYPE)
+    return bool(cls.__flags__ & _HEAP_TYPE)

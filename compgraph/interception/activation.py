@@ -69,7 +69,8 @@ def intercept(
 
     In the context, nodes can be written into arrays that `f` creates. Arrays that `f` reaches by name (globals, closures, default
     values) are borrowed. Arrays in attributes and items of objects that it reaches by name, or that are passed `unchanged`, are
-    borrowed too. With `reports_draws`, all random functions of NumPy and Python are patched as well.
+    borrowed too. With `reports_draws`, all random functions of NumPy and Python are patched as well,
+    so that handlers receive the draws; random generators in objects are then not replaced.
     """
     context = Interception()
     if not interception_switch.is_on:
@@ -102,7 +103,7 @@ def intercept(
         rebind_variables(closure, search, context.captured)
         if not is_compiling():  # a compiler thread must not change objects that the caller still uses
             search.add((*start_values, *unchanged))
-            replace_in_objects(reference, closure, search, context.captured, not reports_draws)
+            replace_in_objects(reference, closure, search, context.captured, replaces_generators=not reports_draws)
         clear_views()
     return context
 

@@ -76,8 +76,8 @@ CONSTRUCTOR_NAMES = frozenset(CONSTRUCTORS)
 LIST_CONVERTERS = {
     spec.function.__name__: spec.converts == "elements" for spec in ops.UNDISPATCHED if spec.converts and spec.returns_buffer
 }
-_CONVERT_LISTS = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.converts == "lists")
-_KEEP_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.keeps_subclasses)
+_LIST_ONLY_CONVERTERS = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.converts == "lists")
+_CONSTRUCTORS_KEEPING_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.keeps_subclasses)
 
 
 # --------------------------------------------------------------------------------------------------- the patches
@@ -86,7 +86,7 @@ _KEEP_SUBCLASSES = frozenset(spec.function for spec in ops.UNDISPATCHED if spec.
 def wrap_constructor(original: Function, node_function: Function | None, takes_nodes: bool | None = None) -> Function:
     """Wrap a constructor for user code within a function that is differentiated.
 
-    At the top level the original runs, unless the function is in `LIST_CONVERTERS`; `takes_nodes` is its value there.
+    At the top level the original runs, unless the function is in `LIST_CONVERTERS`; `takes_nodes` is the value in this table.
     """
 
     @functools.wraps(original)
@@ -100,7 +100,7 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
         if not RECEIVES_PATCHES[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
         if args and isinstance(args[0], ClassView) and takes_nodes is not None:
-            keeps_class = original in _KEEP_SUBCLASSES or bool(kwargs.get("subok"))
+            keeps_class = original in _CONSTRUCTORS_KEEPING_SUBCLASSES or bool(kwargs.get("subok"))
             if not isinstance(args[0].traced, Value):
                 return construct_view(original, args, kwargs, keeps_class)
             return construct_view(node_function, args, _without_options(kwargs, *_IGNORED_OPTIONS), keeps_class)  # type: ignore[arg-type]
@@ -111,11 +111,11 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
             if contains_node(value):
                 if node_function is None:  # NumPy calls the node's protocol
                     return result_as_buffer(original(*args, **kwargs), args)
-                if original in _CONVERT_LISTS and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
+                if original in _LIST_ONLY_CONVERTERS and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
                     return _object_array(args[0])
                 return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
         if takes_nodes is not None and any(type(value) in TRACEABLE for value in (*args, *kwargs.values())):
-            # NumPy's function would read the memory where Python exposes it, which differs between versions.
+            # Whether NumPy's function would read the memory of a buffer depends on the version of Python.
             sources = (*args, *kwargs.values())
             array, args = original(*unwrap_buffers(args), **unwrap_buffers(kwargs)), sources
         else:
@@ -171,15 +171,15 @@ def _construct_at_top_level(frame: FrameType, original: Function, node_function:
         return like.__array_function__(original, (type(like),), args, _without_options(kwargs, "like"))
     filename, takes_nodes = frame.f_code.co_filename, LIST_CONVERTERS[original.__name__]
     if takes_nodes or runs_on_nodes(filename):
-        converted: Any = [list(args), list(kwargs.values())]
+        values: Any = [list(args), list(kwargs.values())]
     else:
-        converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
-    if is_tracing() and original in _KEEP_SUBCLASSES and isinstance(converted[0], Value):
+        values = args[:1] or [kwargs.get("object", kwargs.get("a"))]
+    if is_tracing() and original in _CONSTRUCTORS_KEEPING_SUBCLASSES and isinstance(values[0], Value):
         return node_function(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
-    if not is_call_recorded(filename, converted):
+    if not is_call_recorded(filename, values):
         array = original(*args, **kwargs)
-        if isinstance(converted[0], Value) and not isinstance(array, Value) and not is_library(filename):
-            note_conversion(converted[0], f"np.{original.__name__}()", frame)
+        if isinstance(values[0], Value) and not isinstance(array, Value) and not is_library(filename):
+            note_conversion(values[0], f"np.{original.__name__}()", frame)
         return array
     if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
         return _with_node_elements(original(*args, **kwargs), args)
@@ -187,7 +187,7 @@ def _construct_at_top_level(frame: FrameType, original: Function, node_function:
 
 
 def _with_node_elements(array: NDArray[Any], args: Args) -> Any:
-    """Convert an object array that NumPy created from a list with nodes; if it iterated over a node, elements become nodes."""
+    """Return an object array with nodes as elements, if NumPy created it from plain elements of a node."""
     node = stack_nested(args[0]) if args and not any(isinstance(v, Value) for v in array.ravel().tolist()) else None
     return _object_array(node) if isinstance(node, Value) and node.shape == array.shape else array
 

@@ -1,8 +1,9 @@
 """Masked arrays in operations with traced nodes.
 
 `numpy.ma` reads the data of its operands. With a traced node, a masked array without masked elements is replaced by its data, and
-the result is a node. A masked array with masked elements raises. Domain errors, which `numpy.ma` masks, give nan in a node;
-operators compare the value of the function with that for plain arrays. Outside of operators such operations raise.
+the result is a node. A masked array with masked elements raises. `numpy.ma` masks the elements of domain errors; a node holds nan
+there. Operators therefore compare the value of the function with its value for plain arrays. Outside of operators such operations
+raise.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ Options = dict[str, Any]
 def adapt_masked_arrays() -> None:
     """Let the constructors and ufuncs of `numpy.ma` return nodes for traced nodes."""
     core: Any = np.ma.core
-    for kind in (core._MaskedUnaryOperation, core._MaskedBinaryOperation, core._DomainedBinaryOperation):
-        patch_code(kind.__call__, _call_ufunc)
+    for cls in (core._MaskedUnaryOperation, core._MaskedBinaryOperation, core._DomainedBinaryOperation):
+        patch_code(cls.__call__, _call_ufunc)
     patch_code(np.ma.MaskedArray.__new__, _construct)  # type: ignore[arg-type]
-    patch_code(np.ma.getdata, lambda function, original, args, kwargs: _first(original, args, kwargs))  # type: ignore[arg-type]
+    patch_code(np.ma.getdata, lambda function, original, args, kwargs: _return_data(original, args, kwargs))  # type: ignore[arg-type]
     for name in ("atleast_1d", "atleast_2d", "atleast_3d", "vstack", "hstack", "dstack", "column_stack", "stack", "dot"):
         function = getattr(np.ma, name)
         if isinstance(function, FunctionType):
@@ -60,7 +61,8 @@ def _without_masks(value: object) -> Any:
     return type(value)(map(_without_masks, value)) if type(value) is list or type(value) is tuple else without_mask(value)
 
 
-def _first(original: Function, args: Args, kwargs: Options) -> Any:
+def _return_data(original: Function, args: Args, kwargs: Options) -> Any:
+    """Return the node itself for ``np.ma.getdata`` of a traced node."""
     return args[0] if is_retraceable() and args and isinstance(args[0], Value) else original(*args, **kwargs)
 
 

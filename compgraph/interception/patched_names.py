@@ -101,7 +101,7 @@ def _top_level_patches() -> list[Patch]:
 
 
 def _with_copy_note(original: Function) -> Function:
-    """Wrap NumPy's function that converts lists for compiled modules: it records a guard if it copies the data of a node."""
+    """Wrap a list converter of NumPy for compiled modules: it logs a leak if it copies the data of a node."""
 
     @functools.wraps(original)
     def convert(*args: object, **kwargs: object) -> Any:

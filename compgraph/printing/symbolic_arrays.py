@@ -271,12 +271,12 @@ def matrix(body: sp.Expr, shape: Shape) -> Any:
     return _elementwise_array(Elementwise, body, full)
 
 
-def _elementwise_array(kind: type, body: sp.Expr, shape: Shape) -> Any:
+def _elementwise_array(cls: type, body: sp.Expr, shape: Shape) -> Any:
     entries = sorted(body.atoms(Entry), key=sp.default_sort_key)
     free = unused_names((f"a_{k}" for k in itertools.count()), body)
     variables = [sp.Symbol(name, real=each.is_real) for name, each in zip(free, entries, strict=False)]
     function = sp.Lambda(tuple(variables), protect(body).xreplace(dict(zip(entries, variables, strict=True))))
-    return kind(function, sp.Tuple(*shape), *[each.array for each in entries])
+    return cls(function, sp.Tuple(*shape), *[each.array for each in entries])
 
 
 def _linear(term: sp.Expr, full: tuple[int, int]) -> Any:

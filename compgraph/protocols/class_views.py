@@ -182,31 +182,31 @@ for _name in ("ctypes", "data", "__array_interface__", "__array_struct__"):
 OPAQUE_CLASSES.add(ClassView.__name__)
 
 
-def _is_array_class(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, ndarray)
+def _is_array_class(cls: object) -> bool:
+    return isinstance(cls, type) and issubclass(cls, ndarray)
 
 
 @functools.lru_cache(256)
-def _view_class(kind: type[ndarray]) -> Any:
-    """Return the class of views as `kind`."""
+def _view_class(cls: type[ndarray]) -> Any:
+    """Return the class of views as `cls`."""
 
     def finalize(self: ClassView, source: Any) -> None:
-        if type(source) is not _OpaqueArray and kind.__array_finalize__ is not None:
-            kind.__array_finalize__(self, source)
+        if type(source) is not _OpaqueArray and cls.__array_finalize__ is not None:
+            cls.__array_finalize__(self, source)
 
-    members = {"__module__": kind.__module__, "viewed_class": kind, "__array_finalize__": finalize}
-    metaclass: Any = type(kind)
-    return metaclass(kind.__name__, (kind, ClassView), members)
+    members = {"__module__": cls.__module__, "viewed_class": cls, "__array_finalize__": finalize}
+    metaclass: Any = type(cls)
+    return metaclass(cls.__name__, (cls, ClassView), members)
 
 
-def view_as(traced: Any, kind: Any, source: object = None) -> Any:
+def view_as(traced: Any, cls: Any, source: object = None) -> Any:
     """View a traced array as a subclass of ``np.ndarray``.
 
     Parameters
     ----------
     traced : array
         A node, or a plain array that takes part in an operation with a node.
-    kind : type
+    cls : type
         The subclass.
     source : array, optional
         The array whose attributes the view inherits, as of ``__array_finalize__``; by default an array without attributes.
@@ -216,15 +216,15 @@ def view_as(traced: Any, kind: Any, source: object = None) -> Any:
     TypeError
         If the class reads the memory of its instances.
     """
-    kind = kind.viewed_class if issubclass(kind, ClassView) else kind
-    if kind is ndarray:
+    cls = cls.viewed_class if issubclass(cls, ClassView) else cls
+    if cls is ndarray:
         return traced.view()
-    if not is_tracing() or issubclass(kind, (*_UNSUPPORTED, Value)):
-        raise TypeError(f"a view as {kind.__name__} is not supported on nodes: it would lose the graph; use node.value")
+    if not is_tracing() or issubclass(cls, (*_UNSUPPORTED, Value)):
+        raise TypeError(f"a view as {cls.__name__} is not supported on nodes: it would lose the graph; use node.value")
     if isinstance(traced, Value) and traced.is_scalar:
         traced = _zero_dimensional(traced)
     shape = np.shape(traced)
-    view = new_view(new_view(np.broadcast_to(_element, shape), _OpaqueArray), _view_class(kind))
+    view = new_view(new_view(np.broadcast_to(_element, shape), _OpaqueArray), _view_class(cls))
     view._traced = traced
     ClassViews.count += 1
     view.__array_finalize__(np.broadcast_to(np.zeros((), traced.dtype), shape) if source is None else source)

@@ -117,14 +117,14 @@ def _takes_precedence(other: object) -> bool:
 
 def _has_operator(other: object, method: str) -> bool:
     """Whether an object has an operator of its own, and is not an array, number or sequence for NumPy."""
-    kind: Any = type(other)
-    return _class_has_operator(kind, method)
+    cls: Any = type(other)
+    return _class_has_operator(cls, method)
 
 
 @functools.lru_cache(256)
-def _class_has_operator(kind: Any, method: str) -> bool:
-    is_number = issubclass(kind, _NUMBERS) or kind.__module__ == "fractions"
-    return hasattr(kind, method) and not (is_number or any(hasattr(kind, name) for name in _ARRAY_LIKE))
+def _class_has_operator(cls: Any, method: str) -> bool:
+    is_number = issubclass(cls, _NUMBERS) or cls.__module__ == "fractions"
+    return hasattr(cls, method) and not (is_number or any(hasattr(cls, name) for name in _ARRAY_LIKE))
 
 
 _NUMBERS = (ndarray, np.generic, int, float, complex)

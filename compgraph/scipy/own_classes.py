@@ -84,22 +84,22 @@ def _attributes(instance: object) -> Iterator[tuple[str, Any]]:
             yield name, getattr(instance, name)
 
 
-def class_of_nodes(kind: type) -> Any:
+def class_of_nodes(cls: type) -> Any:
     """The subclass of a SciPy class, of the same name, whose methods run on nodes."""
-    return kind if getattr(kind, "_holds_node", False) else _class_of_nodes(kind)
+    return cls if getattr(cls, "_holds_node", False) else _class_of_nodes(cls)
 
 
 @functools.cache
-def _class_of_nodes(kind: type) -> Any:
+def _class_of_nodes(cls: type) -> Any:
     methods: dict[str, Any] = {}
-    for name in dir(kind):
-        attribute = inspect.getattr_static(kind, name)
+    for name in dir(cls):
+        attribute = inspect.getattr_static(cls, name)
         rebound = _rebind_attribute(attribute)
         if rebound is not attribute:
             methods[name] = rebound
-    for base in reversed(kind.__mro__):
+    for base in reversed(cls.__mro__):
         methods |= replaced_methods(base)
-    return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__slots__": (), "_holds_node": True})
+    return type(cls.__name__, (cls,), {**methods, "__module__": cls.__module__, "__slots__": (), "_holds_node": True})
 
 
 def _rebind_attribute(attribute: object) -> Any:

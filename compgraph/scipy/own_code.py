@@ -133,7 +133,10 @@ vars(NUMPY).update(_FUNCTIONS)
 
 
 class _Number(type):
-    """The metaclass of replacements of ``float``, ``int`` and ``complex``, which return a scalar node unchanged."""
+    """The metaclass of replacements of ``float``, ``int`` and ``complex``.
+
+    ``float`` and ``complex`` return a scalar node unchanged; ``int`` truncates its value.
+    """
 
     number: type
 
@@ -201,27 +204,30 @@ def _apply_where(
     cond, *operands = np.broadcast_arrays(cond, *operands)
     count = len(operands) - len(names)
 
-    def on_elements(function: Function, where: object) -> Any:
+    def evaluate_branch(function: Function, mask: object) -> Any:
         call = lambda *args: function(*args[:count], **dict(zip(names, args[count:], strict=True)))  # noqa: E731
-        return _on_elements(call, where, operands)
+        return _evaluate_where(call, mask, operands)
 
-    selected = on_elements(f1, cond)
-    others = fill_value if f2 is None else on_elements(f2, ~cond)
+    selected = evaluate_branch(f1, cond)
+    others = fill_value if f2 is None else evaluate_branch(f2, ~cond)
     return selected if others is None else others if selected is None else np.where(cond, selected, others)
 
 
-def _on_elements(function: Function, where: Any, args: Sequence[Any]) -> Any:
-    """Return the values of a function where a condition holds, in its shape (other elements are arbitrary); None if nowhere."""
-    if np.all(where):
-        values, shape = function(*map(np.ravel, args)), np.shape(where)
+def _evaluate_where(function: Function, mask: Any, args: Sequence[Any]) -> Any:
+    """Evaluate a function where a mask is True; return None if it is False everywhere.
+
+    The result has the shape of the mask. Its other elements are arbitrary.
+    """
+    if np.all(mask):
+        values, shape = function(*map(np.ravel, args)), np.shape(mask)
         return np.reshape(values, shape) if np.size(values) == math.prod(shape) else np.broadcast_to(values, shape)
-    if not np.any(where):
+    if not np.any(mask):
         return None
-    values = np.broadcast_to(function(*[a[where] for a in args]), (int(np.count_nonzero(where)),))
-    return values[np.where(where, np.reshape(np.cumsum(where) - 1, np.shape(where)), 0)]
+    values = np.broadcast_to(function(*[a[mask] for a in args]), (int(np.count_nonzero(mask)),))
+    return values[np.where(mask, np.reshape(np.cumsum(mask) - 1, np.shape(mask)), 0)]
 
 
-_BY_NAME: dict[str, Any] = {  # functions that determine the library of an array: nodes belong to NumPy
+_REPLACED_FUNCTIONS: dict[str, Any] = {  # functions that determine the library of an array: nodes belong to NumPy
     "array_namespace": lambda *args, **kwargs: NUMPY,
     "_namespace": lambda xp: NUMPY,
     "is_numpy": lambda xp: True,
@@ -249,7 +255,7 @@ def replace_functions(functions: Mapping[str, Any]) -> None:
     functions : mapping
         By the name under which SciPy's modules import the function.
     """
-    _BY_NAME.update(functions)
+    _REPLACED_FUNCTIONS.update(functions)
     for namespace in _globals.values():
         namespace.update({name: function for name, function in functions.items() if name in namespace})
 
@@ -314,8 +320,8 @@ def _original_and_rebound(module: str, name: str) -> tuple[Any, Any, type | None
     value = getattr(holder, last)
     owner = value if inspect.isclass(value) else None
     if holders and owner is None:
-        kind = holder if inspect.isclass(holder) else type(holder)
-        owner = next((base for base in kind.__mro__ if last in vars(base)), None)
+        cls = holder if inspect.isclass(holder) else type(holder)
+        owner = next((base for base in cls.__mro__ if last in vars(base)), None)
     function = value.__dict__["__init__"] if inspect.isclass(value) else getattr(value, "__func__", value)
     original = unpatched(function)
     return original, rebind(original), owner
@@ -357,8 +363,8 @@ def rebind_instance(instance: object) -> Any:
     """Return an object that shares the attributes of `instance`, with rebound methods."""
     if not hasattr(instance, "__dict__") or hasattr(instance, "_original"):
         return instance
-    kind: Any = type(instance)
-    copy: Any = object.__new__(rebind_class(kind))
+    cls: Any = type(instance)
+    copy: Any = object.__new__(rebind_class(cls))
     object.__setattr__(copy, "__dict__", instance.__dict__)
     copy._original = instance
     return copy
@@ -378,26 +384,26 @@ class _View:
         return original_instance, (original_instance(self),)
 
 
-def replaced_methods(kind: type) -> dict[str, Any]:
+def replaced_methods(cls: type) -> dict[str, Any]:
     """Return the replacements of a class's methods by `replace_methods`."""
-    return {name: value for (owner, name), value in _replaced_methods.items() if owner == kind.__name__}
+    return {name: value for (owner, name), value in _replaced_methods.items() if owner == cls.__name__}
 
 
 @functools.cache
-def rebind_class(kind: type) -> type:
-    """Return a subclass of `kind` whose methods from SciPy's classes are rebound, or those of `replace_methods`.
+def rebind_class(cls: type) -> type:
+    """Return a subclass of `cls` with the replacements by `replace_methods`, in which SciPy's other methods are rebound.
 
-    Each class among the bases of `kind` is preceded by its rebound one, so that ``super()`` finds rebound methods as well.
+    Each class among the bases of `cls` is preceded by its rebound one, so that ``super()`` finds rebound methods as well.
     """
-    if kind is object:
+    if cls is object:
         return _View
     methods: dict[str, Any] = {}
-    if is_from_scipy(kind):
-        methods.update({name: _rebind_method(value) for name, value in vars(kind).items() if name not in _UNCHANGED_NAMES})
-        methods.update(replaced_methods(kind))
-    inherited: Any = kind.__bases__
-    bases = (kind, *map(rebind_class, inherited))
-    return type(kind.__name__, bases, {**methods, "__module__": kind.__module__, "__slots__": ()})
+    if is_from_scipy(cls):
+        methods.update({name: _rebind_method(value) for name, value in vars(cls).items() if name not in _UNCHANGED_NAMES})
+        methods.update(replaced_methods(cls))
+    inherited: Any = cls.__bases__
+    bases = (cls, *map(rebind_class, inherited))
+    return type(cls.__name__, bases, {**methods, "__module__": cls.__module__, "__slots__": ()})
 
 
 _UNCHANGED_NAMES = {
@@ -429,20 +435,20 @@ def _rebind_cell(cell: CellType) -> CellType:
         return cell
 
 
-def _rebind_globals(names: dict[str, Any]) -> dict[str, Any]:
+def _rebind_globals(module_globals: dict[str, Any]) -> dict[str, Any]:
     """Return the globals of a module as rebound code sees them."""
-    namespace = _globals.get(id(names))
+    namespace = _globals.get(id(module_globals))
     if namespace is None:
-        namespace = {"float": _Float, "complex": _Complex, "int": _Int, **names}
-        namespace.update({name: rebind_value(name, value) for name, value in names.items() if not name.startswith("__")})
-        _globals[id(names)] = namespace
+        namespace = {"float": _Float, "complex": _Complex, "int": _Int, **module_globals}
+        namespace.update({name: rebind_value(name, value) for name, value in module_globals.items() if not name.startswith("__")})
+        _globals[id(module_globals)] = namespace
     return namespace
 
 
 def rebind_value(name: str, value: Any) -> Any:
     """Return the replacement, in rebound code, of a value that SciPy's code refers to by `name`."""
-    if name in _BY_NAME:
-        return _BY_NAME[name]
+    if name in _REPLACED_FUNCTIONS:
+        return _REPLACED_FUNCTIONS[name]
     if getattr(value, "__module__", None) == "numpy" and getattr(value, "__name__", None) in _FUNCTIONS:
         return _FUNCTIONS[value.__name__]
     if value is np.r_ or value is np.c_:

@@ -48,7 +48,7 @@ class Policy:
         Functions and methods whose own Python code runs on tracers; see the module of this name.
     fixed_options : mapping
         For functions of `own_code`, parameters that must keep their default in calls with nodes, each with advice.
-    always : frozenset of str
+    always_replaced : frozenset of str
         Names in `own_code` and `replacements` whose arguments are user functions or objects. These may contain nodes, so the
         handler also runs for calls without nodes.
     plain : frozenset of str
@@ -71,7 +71,7 @@ class Policy:
     replacements: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     own_code: frozenset[str] = frozenset()
     fixed_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    always: frozenset[str] = frozenset()
+    always_replaced: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
     lowered: Mapping[str, str] = field(default_factory=dict)
     formulas: Mapping[str, str] = field(default_factory=dict)
@@ -222,7 +222,7 @@ def _patch_function(policy: Policy, name: str, function: object, kind: str, repl
         "." not in name or policy.module == "scipy.stats"
     ):  # methods of other modules may modify their object
         handler = _sequential_if_batched(handler, f"{policy.module}.{name}")
-    patch_code(implementation, handler, always=name in policy.always, replace=replace)
+    patch_code(implementation, handler, always=name in policy.always_replaced, replace=replace)
 
 
 def _sequential_if_batched(handler: Callable[..., Any], name: str) -> Any:
@@ -381,7 +381,7 @@ def policy_of(family: str) -> Policy:
         policy,
         unsupported={name: advice for name, advice in policy.unsupported.items() if name not in replacements},
         replacements={**policy.replacements, **{name: _lazy_function(target) for name, (target, _) in replacements.items()}},
-        always=policy.always | {name for name, (_, always) in replacements.items() if always},
+        always_replaced=policy.always_replaced | {name for name, (_, always) in replacements.items() if always},
     )
 
 

@@ -184,22 +184,22 @@ _MAKERS: dict[Any, Any] = {
 }
 
 
-def _make_adapter(kind: type, name: str | None, setting: tuple[Any, ...] | int | None) -> Any:
-    return _MAKERS[kind](resolve_function(name), setting)
+def _make_adapter(cls: type, name: str | None, setting: tuple[Any, ...] | int | None) -> Any:
+    return _MAKERS[cls](resolve_function(name), setting)
 
 
 def _reduce_adapter(adapter: Any) -> Any:
-    kind: Any = type(adapter)
+    cls: Any = type(adapter)
     function = getattr(adapter, "function", None)
-    if kind is ops.UfuncMethod:
+    if cls is ops.UfuncMethod:
         function, setting = adapter.ufunc, adapter.method
-    elif kind is ops.Output:
+    elif cls is ops.Output:
         setting = adapter.index
-    elif kind is ops.Keyworded:
+    elif cls is ops.Keyworded:
         setting = adapter.names
     else:
-        setting = None if kind is ops.Packed else tuple(adapter.options.items())
-    return _make_adapter, (kind, pickled_form(function), setting)
+        setting = None if cls is ops.Packed else tuple(adapter.options.items())
+    return _make_adapter, (cls, pickled_form(function), setting)
 
 
 # Names in pickles of earlier versions.

@@ -144,11 +144,11 @@ def leak_message(frames: list[FrameType], description: str | None = None) -> str
     )
 
 
-def package_note(frames: list[FrameType], kind: type[Exception]) -> str | None:
+def package_note(frames: list[FrameType], error_class: type[Exception]) -> str | None:
     """A note for an error, if other packages ran on a tracer in its frames, which are given innermost first."""
     position = user_frame_index(frames)
     user_frame, others = frames[position], [frame for frame in frames[:position] if _is_foreign_code(frame)]
-    is_foreign = bool(others) or (position == 0 and kind.__module__.partition(".")[0] in _FFI_MODULES)
+    is_foreign = bool(others) or (position == 0 and error_class.__module__.partition(".")[0] in _FFI_MODULES)
     if not is_foreign or not (names_tracer(user_frame) or any(_nodes_in(frame.f_locals) for frame in others)):
         return None
     reader = _name_of(user_frame, _called_by_user(frames, position)) or "compiled code"

@@ -17,16 +17,16 @@ _SEQUENCES = (list, tuple, deque)
 class Entry:
     """One step into a tree: the class of the container, and the key, the position or the field."""
 
-    __slots__ = ("entry", "kind")
+    __slots__ = ("cls", "entry")
 
-    def __init__(self, kind: type, entry: Any) -> None:
-        self.kind, self.entry = kind, entry
+    def __init__(self, cls: type, entry: Any) -> None:
+        self.cls, self.entry = cls, entry
 
     def codify(self) -> str:
         """The step as Python code."""
-        if self.kind in _registered_classes:
+        if self.cls in _registered_classes:
             return f".{self.entry}"
-        names = _fields(self.kind)
+        names = _fields(self.cls)
         return f".{names[self.entry]}" if names is not None else f"[{self.entry!r}]"
 
 
@@ -45,31 +45,31 @@ class Accessor(tuple[Entry, ...]):
 
 
 class Structure:
-    """The structure of a tree: `kind` is the class of a container, None for a leaf; `metadata` are further data to rebuild it."""
+    """The structure of a tree: `cls` is the class of a container, None for a leaf; `metadata` are further data to rebuild it."""
 
-    __slots__ = ("entries", "kind", "metadata", "num_leaves", "parts")
+    __slots__ = ("cls", "entries", "metadata", "num_leaves", "parts")
     namespace = "compgraph"
 
-    def __init__(self, kind: type | None, entries: Sequence[Any], parts: Sequence[Structure], metadata: Any) -> None:
-        self.kind, self.entries, self.parts, self.metadata = kind, tuple(entries), tuple(parts), metadata
-        self.num_leaves: int = 1 if kind is None else sum(part.num_leaves for part in parts)
+    def __init__(self, cls: type | None, entries: Sequence[Any], parts: Sequence[Structure], metadata: Any) -> None:
+        self.cls, self.entries, self.parts, self.metadata = cls, tuple(entries), tuple(parts), metadata
+        self.num_leaves: int = 1 if cls is None else sum(part.num_leaves for part in parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Structure) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.entries, self.parts))
+        return hash((self.cls, self.entries, self.parts))
 
     def __repr__(self) -> str:
         return f"Structure({self.unflatten([_LeafText()] * self.num_leaves)!r})"
 
     def _key(self) -> Any:
-        metadata = self.metadata[0] if self.kind in (OrderedDict, defaultdict) else None if self.kind is dict else self.metadata
-        return self.kind, self.entries, self.parts, metadata
+        metadata = self.metadata[0] if self.cls in (OrderedDict, defaultdict) else None if self.cls is dict else self.metadata
+        return self.cls, self.entries, self.parts, metadata
 
     def is_leaf(self) -> bool:
         """Whether the tree is one leaf."""
-        return self.kind is None
+        return self.cls is None
 
     def children(self) -> list[Structure]:
         """The structures of a container's elements."""
@@ -77,34 +77,34 @@ class Structure:
 
     def accessors(self) -> list[Accessor]:
         """The paths to the leaves."""
-        if self.kind is None:
+        if self.cls is None:
             return [Accessor()]
         pairs = zip(self.entries, self.parts, strict=True)
-        return [Accessor((Entry(self.kind, entry), *path)) for entry, part in pairs for path in part.accessors()]
+        return [Accessor((Entry(self.cls, entry), *path)) for entry, part in pairs for path in part.accessors()]
 
     def paths(self) -> list[tuple[Any, ...]]:
         """The keys, positions and fields on the paths to the leaves."""
         return [tuple(step.entry for step in path) for path in self.accessors()]
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree, with other leaves."""
+        """Return a tree of this structure with new leaves."""
         new_leaves = list(leaves)
         if len(new_leaves) != self.num_leaves:
             raise ValueError(f"the structure has {self.num_leaves} leaves, and {len(new_leaves)} were given")
         return self._rebuild(iter(new_leaves))
 
     def _rebuild(self, leaves: Iterator[Any]) -> Any:
-        if self.kind is None:
+        if self.cls is None:
             return next(leaves)
         values = [part._rebuild(leaves) for part in self.parts]
-        return _unflatten_one_level(self.kind, self.entries, values, self.metadata)
+        return _unflatten_one_level(self.cls, self.entries, values, self.metadata)
 
     def flatten_up_to(self, tree: object) -> list[Any]:
         """Return the subtrees of another tree at the leaves of this one."""
-        if self.kind is None:
+        if self.cls is None:
             return [tree]
-        kind, entries, values, _ = _flatten_one_level(tree)  # as in optree, the maximal length of a deque is ignored
-        is_same_kind = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind
+        cls, entries, values, _ = _flatten_one_level(tree)  # as in optree, the maximal length of a deque is ignored
+        is_same_kind = cls in _MAPPINGS if self.cls in _MAPPINGS else cls is self.cls
         if not is_same_kind or set(entries) != set(self.entries) or len(entries) != len(self.entries):
             raise ValueError(f"expected a tree of structure {self!r}, got {tree!r}")
         subtrees = dict(zip(entries, values, strict=True))
@@ -125,18 +125,18 @@ def tree_flatten(tree: object, namespace: str = "") -> tuple[list[Any], Structur
 
 
 def register_pytree_node(
-    kind: type, parts: Callable[[Any], Any], unflatten_function: Callable[[Any, Any], Any], namespace: str = ""
+    cls: type, flatten_function: Callable[[Any], Any], unflatten_function: Callable[[Any, Any], Any], namespace: str = ""
 ) -> None:
-    """Register a class as a container: `parts` flattens an instance, `unflatten_function` rebuilds it."""
-    _registered_classes[kind] = parts, unflatten_function
+    """Register a class as a container: `flatten_function` flattens an instance, `unflatten_function` rebuilds it."""
+    _registered_classes[cls] = flatten_function, unflatten_function
 
 
 def _structure(tree: object, leaves: list[Any]) -> Structure:
-    kind, entries, values, metadata = _flatten_one_level(tree)
-    if kind is None:
+    cls, entries, values, metadata = _flatten_one_level(tree)
+    if cls is None:
         leaves.append(tree)
         return _LEAF
-    return Structure(kind, entries, [_structure(value, leaves) for value in values], metadata)
+    return Structure(cls, entries, [_structure(value, leaves) for value in values], metadata)
 
 
 def _flatten_one_level(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[Any], Any]:
@@ -154,32 +154,32 @@ def _flatten_one_level(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[
     return (cls, (), (), None) if tree is None else (None, (), (), None)
 
 
-def _unflatten_one_level(kind: type, entries: Sequence[Any], values: list[Any], metadata: Any) -> Any:
+def _unflatten_one_level(cls: type, entries: Sequence[Any], values: list[Any], metadata: Any) -> Any:
     """Rebuild a container from the results of `_flatten_one_level`."""
-    if kind in _MAPPINGS:
+    if cls in _MAPPINGS:
         factory, order = metadata
         values_by_key = dict(zip(entries, values, strict=True))
-        mapping: Any = defaultdict(factory) if kind is defaultdict else kind()
+        mapping: Any = defaultdict(factory) if cls is defaultdict else cls()
         mapping.update((key, values_by_key[key]) for key in order)
         return mapping
-    if kind is deque:
+    if cls is deque:
         return deque(values, metadata)
-    if kind in _registered_classes:
-        return _registered_classes[kind][1](metadata, values)
-    if kind is type(None):
+    if cls in _registered_classes:
+        return _registered_classes[cls][1](metadata, values)
+    if cls is type(None):
         return None
-    return kind(*values) if hasattr(kind, "_fields") else kind(values)
+    return cls(*values) if hasattr(cls, "_fields") else cls(values)
 
 
-def _fields(kind: type) -> tuple[str, ...] | None:
+def _fields(cls: type) -> tuple[str, ...] | None:
     """The field names of a named tuple, or of a struct sequence such as ``os.stat_result``; None for other classes."""
-    if not issubclass(kind, tuple) or kind is tuple:
+    if not issubclass(cls, tuple) or cls is tuple:
         return None
-    names = getattr(kind, "_fields", None)
+    names = getattr(cls, "_fields", None)
     if isinstance(names, tuple) and all(isinstance(name, str) for name in names):
         return names
-    if kind.__bases__ == (tuple,) and isinstance(getattr(kind, "n_sequence_fields", None), int):
-        return tuple(kind.__match_args__)  # type: ignore[attr-defined]
+    if cls.__bases__ == (tuple,) and isinstance(getattr(cls, "n_sequence_fields", None), int):
+        return tuple(cls.__match_args__)  # type: ignore[attr-defined]
     return None
 
 

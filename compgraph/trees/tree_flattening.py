@@ -83,29 +83,29 @@ def _import_library() -> Any:
     return library
 
 
-def _register(kind: type) -> None:
+def _register(cls: type) -> None:
     """Register a dataclass as a container of its fields."""
-    names = tuple(field.name for field in dataclasses.fields(kind))
+    names = tuple(field.name for field in dataclasses.fields(cls))
 
     def parts(instance: object) -> tuple[tuple[Any, ...], tuple[str, ...], tuple[str, ...]]:
         return tuple(getattr(instance, name) for name in names), names, names
 
     def rebuild(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-        instance: Any = object.__new__(kind)  # without __init__, which may check or convert its arguments
+        instance: Any = object.__new__(cls)  # without __init__, which may check or convert its arguments
         for name, value in zip(names, values, strict=True):
             object.__setattr__(instance, name, value)
         return instance
 
-    register_container(kind, parts, rebuild)
+    register_container(cls, parts, rebuild)
 
 
-def register_container(kind: type, parts: Callable[[Any], Any], rebuild: Callable[[Any, Any], Any]) -> None:
-    """Register a class as a container, once; `parts` and `rebuild` are the functions that optree's registration takes."""
+def register_container(cls: type, flatten_function: Callable[[Any], Any], rebuild: Callable[[Any, Any], Any]) -> None:
+    """Register a class as a container, once, by the two functions that optree's registration takes."""
     library = _library or _import_library()
     with _registration_lock:
-        if kind not in _registered_classes:
-            library.register_pytree_node(kind, parts, rebuild, namespace=NAMESPACE)
-            _registered_classes.add(kind)
+        if cls not in _registered_classes:
+            library.register_pytree_node(cls, flatten_function, rebuild, namespace=NAMESPACE)
+            _registered_classes.add(cls)
 
 
 def _rebuilt(example: object) -> Any:

@@ -4,7 +4,7 @@ A node *is* an ``np.ndarray``. It stores the function that computed it, the oper
 graph. Nodes are independent of derivatives and of NumPy's protocols. The package `protocols` installs the methods through which
 NumPy's calls reach `bind`.
 
-This module has the base class and the kinds that it makes itself; `node_kinds` has the others.
+This module defines the base class, constants and results; `node_kinds` defines the other classes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_OPTIONS: dict[str, Any] = {}
 
 
 class Origin(NamedTuple):
-    """The origin of a derivative: ``derive(output, wrt)[position]`` recomputes it, also for the same nodes of another graph."""
+    """The origin of a derivative: ``derive(output, wrt)[position]`` recomputes it, also from the nodes of another graph."""
 
     derive: Callable[..., Any]
     output: Any
@@ -90,8 +90,8 @@ class Value(_Base):
     kind: ClassVar[str] = "node"
     noun: ClassVar[str] = "value"  # describes a leaf in messages
     display_class: ClassVar[type | None] = None  # the class that its repr shows, if not its own
-    is_index: ClassVar[bool] = False  # whether values of this kind are tracers at the top level too; see `node_kinds`
-    trace_kind: ClassVar[str | None] = None  # at its level: "tangents", "jacobian", "batch"
+    is_always_traced: ClassVar[bool] = False  # whether such values are tracers at the top level too; see `node_kinds`
+    trace_kind: ClassVar[str | None] = None  # what the value carries at its level: "tangents", "jacobian", "batch"
 
     raw_value: Any
     function: Any
@@ -246,7 +246,7 @@ class ConstantNode(Node):
 
     @classmethod
     def wrap(cls, value: object, name: str | None = None) -> ConstantNode:
-        """A constant over a plain operand that is not copied: it shares memory with the operand of the operation."""
+        """Make a constant that shares the memory of a plain operand."""
         node: ConstantNode = new_leaf(np.asarray(value), cls, name)
         return node
 
@@ -282,15 +282,15 @@ def set_history(
     return node
 
 
-def new_node(array: Operand, kind: Any) -> Any:
-    """A value without history: a tracer within an operator, otherwise a node of class `kind` over `array`."""
+def new_node(array: Operand, cls: Any) -> Any:
+    """A value without history: a tracer within an operator, otherwise a node of class `cls` over `array`."""
     sync_variables()
-    return TRACERS[kind]() if is_tracing() or kind.is_index else new_view(array, kind)
+    return TRACERS[cls]() if is_tracing() or cls.is_always_traced else new_view(array, cls)
 
 
-def new_leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
+def new_leaf(array: np.ndarray[Any, Any], cls: type[Node], name: str | None) -> Any:
     """A value without operands over `array`."""
-    node: Any = new_view(array, kind) if kind is ConstantNode else new_node(array, kind)
+    node: Any = new_view(array, cls) if cls is ConstantNode else new_node(array, cls)
     node.raw_value = array
     set_history(node, None, (), ())
     node._name = name
@@ -454,6 +454,6 @@ def _is_lazy(value: Any) -> bool:
     if hasattr(cls, "__dask_graph__"):
         try:
             return value.__dask_graph__() is not None  # None for xarray's arrays that are not lazy
-        except AttributeError:  # of a library that needs Dask for it
+        except AttributeError:  # xarray without Dask installed
             return False
     return hasattr(cls, "compute") and hasattr(value, "chunks")

@@ -139,7 +139,7 @@ class InertPlaceholderNode(PlaceholderNode):
     """
 
     __slots__ = ()
-    is_index = True
+    is_always_traced = True
 
 
 class ScalarNode(OperationalNode):
@@ -187,7 +187,7 @@ class IndexNode(InertNode):
 
     __slots__ = ()
     display_class = InertNode
-    is_index = True
+    is_always_traced = True
 
 
 class IndexScalarNode(InertScalarNode):
@@ -196,7 +196,7 @@ class IndexScalarNode(InertScalarNode):
     __slots__ = ()
     __class__ = reported_class
     display_class = InertScalarNode
-    is_index = True
+    is_always_traced = True
 
 
 class BlankNode(OperationalNode):
@@ -360,7 +360,7 @@ def mark_used(node: Any) -> None:
 
 
 def rebuild_node(
-    kind: Any,
+    cls: Any,
     plain: ArrayLike,
     function: object,
     args: tuple[Any, ...],
@@ -369,12 +369,12 @@ def rebuild_node(
     name: str | None,
 ) -> Any:
     """Make a node or MultiOutput with a given history, from a pickle or for another node."""
-    if kind is MultiOutput:
+    if cls is MultiOutput:
         node: Any = MultiOutput()
     else:
-        kind = TRACKED_CLASS_OF.get(kind, getattr(kind, "node_kind", kind))
+        cls = TRACKED_CLASS_OF.get(cls, getattr(cls, "node_kind", cls))
         # A trace for compilation releases values later, which nodes with memory of their own do not allow.
-        node = TRACERS[kind]() if is_compiling() or kind.is_index else new_view(np.asarray(plain), kind)
+        node = TRACERS[cls]() if is_compiling() or cls.is_always_traced else new_view(np.asarray(plain), cls)
         node._name, node.memory = name, None
     node.raw_value, node.function, node.args, node.options, node.sequence_number = plain, function, args, options, sequence_number
     node.parent_argnums = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])

@@ -63,7 +63,7 @@ class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
 
 def define_tracer(cls: type[Node], **attributes: object) -> None:
     """Define the tracer class for a class of nodes."""
-    inherited = {name: getattr(cls, name) for name in ("kind", "noun", "is_scalar", "is_index")}
+    inherited = {name: getattr(cls, name) for name in ("kind", "noun", "is_scalar", "is_always_traced")}
     own = {
         "display_class": cls.display_class or cls,
         "node_kind": cls,
@@ -87,7 +87,7 @@ def is_tracer(value: object) -> bool:
 
 def is_operator_tracer(value: Any) -> bool:
     """Whether a value is a tracer other than an index, which is a tracer outside operators too."""
-    return issubclass(type(value), Tracer) and not value.is_index
+    return issubclass(type(value), Tracer) and not value.is_always_traced
 
 
 ndarray = np.ndarray

@@ -40,7 +40,7 @@ def one_batched_operand(position: int) -> BatchRule:
     """The rule of a function that is elementwise in one operand, if that alone is batched."""
 
     def rule(call: Call) -> Any:
-        if call.batched != [i == position for i in range(len(call.values))] or call.options.get("axis") is not None:
+        if call.has_batch_axis != [i == position for i in range(len(call.values))] or call.options.get("axis") is not None:
             raise NoBatchRuleError
         return call.run(call.values)
 
@@ -50,9 +50,11 @@ def one_batched_operand(position: int) -> BatchRule:
 def like(call: Call) -> Any:
     """``np.zeros_like(x)``, ``np.full_like(x, value)`` and others, of the shape of `x` or another."""
     shape = call.options.get("shape")
-    x = call.values[0] if call.batched[0] else broadcast_batch(call.values[0], call.batch_size)
+    x = call.values[0] if call.has_batch_axis[0] else broadcast_batch(call.values[0], call.batch_size)
     ndim = call.ndims[0] if shape is None else np.size(shape)
-    others = [pad_ndim(v, ndim) if is_batched else v for v, is_batched in zip(call.values[1:], call.batched[1:], strict=True)]
+    others = [
+        pad_ndim(v, ndim) if is_batched else v for v, is_batched in zip(call.values[1:], call.has_batch_axis[1:], strict=True)
+    ]
     if shape is None:
         return call.run((x, *others))
     return call.run((x, *others), shape=(call.batch_size, *np.atleast_1d(np.asarray(shape, int)).tolist()))
@@ -64,7 +66,7 @@ def like(call: Call) -> Any:
 def reduction(call: Call) -> Any:
     """Reductions over axes of each element; other operands (a mask, a mean) are broadcast against it."""
     ndim = call.ndims[0]
-    x = call.values[0] if call.batched[0] else broadcast_batch(call.values[0], call.batch_size)
+    x = call.values[0] if call.has_batch_axis[0] else broadcast_batch(call.values[0], call.batch_size)
     others = _other_operands(call, ndim)
     axis, changed = call.options.get("axis"), {}
     if not ndim:
@@ -72,7 +74,7 @@ def reduction(call: Call) -> Any:
             shift_axis(axis, max(ndim, 1))  # raises as NumPy does for a number
         if axis != ():
             x, axis = np.reshape(x, (call.batch_size, 1)), 1
-            pairs = zip(others, call.batched[1:], strict=True)
+            pairs = zip(others, call.has_batch_axis[1:], strict=True)
             others = [np.reshape(v, (call.batch_size, 1)) if is_batched else v for v, is_batched in pairs]
             changed = {"keepdims": False} if call.options.get("keepdims") else {}
     else:
@@ -86,7 +88,7 @@ def _other_operands(call: Call, ndim: int) -> list[Any]:
     others = []
     for position in range(1, len(call.values)):
         value = call.values[position]
-        if call.batched[position]:
+        if call.has_batch_axis[position]:
             name = call.names[position - first_named] if position >= first_named else None
             if name != "where" and name != "mean":
                 raise NoBatchRuleError
@@ -191,7 +193,7 @@ def last_axis(call: Call) -> Any:
 
 def lfilter(call: Call) -> Any:
     """``scipy.signal.lfilter``, if only the signal is batched."""
-    if call.batched != [False, False, True]:
+    if call.has_batch_axis != [False, False, True]:
         raise NoBatchRuleError
     return call.run(call.values, axis=shift_axis(call.options.get("axis", -1), call.ndims[2]))
 

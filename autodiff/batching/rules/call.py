@@ -39,7 +39,7 @@ class Call:
         The operation.
     values : list
         The operands; batched ones with the batch axis first.
-    batched : list of bool
+    has_batch_axis : list of bool
         Which operands are batched.
     options : dict
         The options of the operation.
@@ -56,12 +56,14 @@ class Call:
         The number of axes of each operand, without the batch axis.
     """
 
-    __slots__ = ("base", "batch_size", "batched", "function", "names", "ndims", "options", "values")
+    __slots__ = ("base", "batch_size", "function", "has_batch_axis", "names", "ndims", "options", "values")
 
-    def __init__(self, function: Any, values: list[Any], batched: list[bool], options: dict[str, Any], batch_size: int) -> None:
-        self.function, self.values, self.batched, self.options = function, values, batched, options
+    def __init__(
+        self, function: Any, values: list[Any], has_batch_axis: list[bool], options: dict[str, Any], batch_size: int
+    ) -> None:
+        self.function, self.values, self.has_batch_axis, self.options = function, values, has_batch_axis, options
         self.batch_size = batch_size
-        self.ndims = [_ndim(v) - is_batched for v, is_batched in zip(values, batched, strict=True)]
+        self.ndims = [_ndim(v) - is_batched for v, is_batched in zip(values, has_batch_axis, strict=True)]
         self.names = function.names if type(function) is ops.Keyworded else ()
         base = function.function if self.names else function
         self.base = base.function if type(base) is ops.Configured else base
@@ -72,7 +74,7 @@ class Call:
 
     def first(self) -> Any:
         """The first operand; raises `NoBatchRuleError` unless it alone is batched."""
-        if not self.batched[0] or any(self.batched[1:]):
+        if not self.has_batch_axis[0] or any(self.has_batch_axis[1:]):
             raise NoBatchRuleError
         return self.values[0]
 
@@ -83,13 +85,13 @@ class Call:
     def aligned(self) -> list[Any]:
         """The operands, padded to a common number of axes per element."""
         ndim = max(self.ndims)
-        return [pad_ndim(v, ndim) if is_batched else v for v, is_batched in zip(self.values, self.batched, strict=True)]
+        return [pad_ndim(v, ndim) if is_batched else v for v, is_batched in zip(self.values, self.has_batch_axis, strict=True)]
 
     def all_batched(self) -> list[Any]:
         """The operands, each with a batch axis."""
         return [
             v if is_batched else broadcast_batch(v, self.batch_size)
-            for v, is_batched in zip(self.values, self.batched, strict=True)
+            for v, is_batched in zip(self.values, self.has_batch_axis, strict=True)
         ]
 
 
@@ -188,7 +190,7 @@ def loop_over_elements(call: Call) -> Any:
     results = []
     with outside_vmap():
         for i in range(call.batch_size):
-            values = [v[i] if is_batched else v for v, is_batched in zip(call.values, call.batched, strict=True)]
+            values = [v[i] if is_batched else v for v, is_batched in zip(call.values, call.has_batch_axis, strict=True)]
             results.append(bind(call.function, tuple(values), call.options))
         return stack_results(results, ops.opname_of(call.function))
 
@@ -199,11 +201,12 @@ RULES_BY_KIND["sequential"] = loop_over_elements
 def _empty_batch(call: Call) -> Any:
     """The results for a batch of size 0; their shapes are those of the results for ones."""
     ones = [
-        np.ones(v.shape[1:], v.dtype)[()] if is_batched else v for v, is_batched in zip(call.values, call.batched, strict=True)
+        np.ones(v.shape[1:], v.dtype)[()] if is_batched else v
+        for v, is_batched in zip(call.values, call.has_batch_axis, strict=True)
     ]
     with outside_vmap(), np.errstate(all="ignore"):
         result = bind(call.function, tuple(ones), call.options)
-    source = next(v for v, is_batched in zip(call.values, call.batched, strict=True) if is_batched)
+    source = next(v for v, is_batched in zip(call.values, call.has_batch_axis, strict=True) if is_batched)
 
     def empty(one: Any) -> Any:
         if one is None:
@@ -322,12 +325,12 @@ def _join_named_tuples(results: list[Any], parts: list[Any], name: str, wrap: Ca
     return joined
 
 
-def _construct(kind: type) -> Any:
+def _construct(cls: type) -> Any:
     try:
-        return kind()
+        return cls()
     except TypeError as error:  # a constructor with other parameters than the fields
         raise BatchedValueError(
-            f"vmap: a {kind.__name__} cannot be constructed from the stacked fields of all batch elements. Return its fields "
+            f"vmap: a {cls.__name__} cannot be constructed from the stacked fields of all batch elements. Return its fields "
             "as a tuple"
         ) from error
 

@@ -84,8 +84,8 @@ def cross_correlation(result: str, *roles: str) -> BatchRule:
         size = call.batch_size
         if not size:
             raise NoBatchRuleError
-        shapes = [np.shape(v)[is_batched:] for v, is_batched in zip(call.values, call.batched, strict=True)]
-        values, (a_batched, b_batched) = call.values[:2], call.batched[:2]
+        shapes = [np.shape(v)[is_batched:] for v, is_batched in zip(call.values, call.has_batch_axis, strict=True)]
+        values, (a_batched, b_batched) = call.values[:2], call.has_batch_axis[:2]
         is_signal = len(shapes[0]) == 1
         options: dict[str, Any] = {}
         if is_signal:
@@ -116,7 +116,7 @@ def cross_correlation(result: str, *roles: str) -> BatchRule:
 
 def pool(call: Call) -> Any:
     """Pooling, whose windows slide along the last axes; the batch axis is one of the others."""
-    return call.run(call.all_batched() if any(call.batched[1:]) else call.values)
+    return call.run(call.all_batched() if any(call.has_batch_axis[1:]) else call.values)
 
 
 RULES_BY_OPNAME |= {

@@ -136,8 +136,8 @@ def has_ellipsis(parts: Sequence[Any]) -> bool:
 def select(call: Call) -> Any:
     """``x[index]``."""
     x, *parts = call.values
-    shape = np.shape(x)[1:] if call.batched[0] else np.shape(x)
-    where = batch_index(shape, parts, call.batched[1:], call.batch_size if call.batched[0] else None)
+    shape = np.shape(x)[1:] if call.has_batch_axis[0] else np.shape(x)
+    where = batch_index(shape, parts, call.has_batch_axis[1:], call.batch_size if call.has_batch_axis[0] else None)
     has_nodes = any(isinstance(i, Value) for i in where.index)
     selection = where.to_front(bind(getitem, (x, *where.index) if has_nodes else (x, where.index)))
     if selection.ndim == 1 and not has_ellipsis(parts):
@@ -147,16 +147,16 @@ def select(call: Call) -> Any:
 
 def scatter(call: Call) -> Any:
     """``scatter(like, update, *index, update, *index, ..., index_counts=...)``, the transpose of ``like[index]``."""
-    like, shape = call.values[0], call.values[0].shape[1:] if call.batched[0] else call.values[0].shape
+    like, shape = call.values[0], call.values[0].shape[1:] if call.has_batch_axis[0] else call.values[0].shape
     size = call.batch_size
-    if not call.batched[0]:
+    if not call.has_batch_axis[0]:
         like = np.broadcast_to(np.zeros((), like.dtype), (size, *shape))
     operands: list[Any] = [like]
     index_counts, start = [], 1
     for width in call.options["index_counts"]:
         stop = start + 1 + width
-        where = batch_index(shape, call.values[start + 1 : stop], call.batched[start + 1 : stop], size)
-        updates = call.values[start] if call.batched[start] else broadcast_batch(call.values[start], size)
+        where = batch_index(shape, call.values[start + 1 : stop], call.has_batch_axis[start + 1 : stop], size)
+        updates = call.values[start] if call.has_batch_axis[start] else broadcast_batch(call.values[start], size)
         updates = np.broadcast_to(pad_ndim(updates, len(where.shape)), (size, *where.shape))
         operands += [where.from_front(updates), *where.index]
         index_counts.append(len(where.index))
@@ -167,7 +167,7 @@ def scatter(call: Call) -> Any:
 def take(call: Call) -> Any:
     """``np.take``; without an axis, from flattened elements."""
     axis, x = call.options.get("axis"), call.values[0]
-    if len(call.values) < 2 or not call.batched[1]:
+    if len(call.values) < 2 or not call.has_batch_axis[1]:
         if axis is None:
             return call.on_first(flatten_elements(call.first()), axis=1)
         return call.on_first(x, axis=shift_axis(axis, call.ndims[0]))
@@ -175,9 +175,9 @@ def take(call: Call) -> Any:
         raise NoBatchRuleError
     ndim = call.ndims[0]
     if axis is None:
-        x, axis, ndim = flatten_elements(x) if call.batched[0] else np.ravel(x), 0, 1
+        x, axis, ndim = flatten_elements(x) if call.has_batch_axis[0] else np.ravel(x), 0, 1
     parts = [x, *[ALL] * (shift_axis(axis, ndim) - 1), call.values[1]]
-    return select(Call(getitem, parts, [call.batched[0], *[False] * (len(parts) - 2), True], {}, call.batch_size))
+    return select(Call(getitem, parts, [call.has_batch_axis[0], *[False] * (len(parts) - 2), True], {}, call.batch_size))
 
 
 def take_along_axis(call: Call) -> Any:

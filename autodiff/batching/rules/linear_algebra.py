@@ -57,7 +57,7 @@ def matmul(call: Call) -> Any:
     if call.function is not call.base:  # with options
         raise NoBatchRuleError
     a, b = call.values
-    return matrix_product(a, b, call.batched, call.ndims)
+    return matrix_product(a, b, call.has_batch_axis, call.ndims)
 
 
 def dot(call: Call) -> Any:
@@ -66,7 +66,7 @@ def dot(call: Call) -> Any:
     if not na or not nb:
         return np.multiply(*call.aligned())
     if na <= 2 and nb <= 2:
-        return matrix_product(call.values[0], call.values[1], call.batched, call.ndims)
+        return matrix_product(call.values[0], call.values[1], call.has_batch_axis, call.ndims)
     first, second = string.ascii_lowercase[: na - 1], string.ascii_uppercase[:nb]
     summed = "z" if nb == 1 else f"{second[: nb - 2]}z{second[nb - 1]}"
     return _batched_einsum(call, f"{first}z", summed, first + summed.replace("z", ""))
@@ -83,7 +83,7 @@ def inner(call: Call) -> Any:
 
 def _batched_einsum(call: Call, first: str, second: str, result: str) -> Any:
     """``np.einsum`` of two operands, with the subscript "y" for the batch axis."""
-    a, b = ["y" * is_batched for is_batched in call.batched]
+    a, b = ["y" * is_batched for is_batched in call.has_batch_axis]
     return bind(ops.einsum, tuple(call.values), {"subscripts": f"{a}{first},{b}{second}->y{result}"})
 
 
@@ -95,13 +95,13 @@ def einsum(call: Call) -> Any:
         letters = terms.replace(",", "").replace(".", "")
         result = ("..." if "..." in terms else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     letter = next(c for c in string.ascii_letters if c not in subscripts)
-    parts = [letter + t if is_batched else t for t, is_batched in zip(terms.split(","), call.batched, strict=True)]
+    parts = [letter + t if is_batched else t for t, is_batched in zip(terms.split(","), call.has_batch_axis, strict=True)]
     return call.run(call.values, subscripts=f"{','.join(parts)}->{letter}{result}")
 
 
 def outer(call: Call) -> Any:
     """``np.outer``, of flattened elements."""
-    (a, b), (a_batched, b_batched) = call.values, call.batched
+    (a, b), (a_batched, b_batched) = call.values, call.has_batch_axis
     a = np.expand_dims(flatten_elements(a), 2) if a_batched else np.reshape(a, (-1, 1))
     b = np.expand_dims(flatten_elements(b), 1) if b_batched else np.reshape(b, (1, -1))
     return a * b
@@ -109,7 +109,7 @@ def outer(call: Call) -> Any:
 
 def vdot(call: Call) -> Any:
     """``np.vdot``, of flattened elements."""
-    pairs = zip(call.values, call.batched, strict=True)
+    pairs = zip(call.values, call.has_batch_axis, strict=True)
     a, b = [flatten_elements(v) if is_batched else np.ravel(v) for v, is_batched in pairs]
     return np.vecdot(a, b)
 
@@ -133,7 +133,7 @@ def kron(call: Call) -> Any:
     """``np.kron``: an outer product, whose axes of the two operands are interleaved and merged."""
     ndim = max(call.ndims)
     parts = []
-    for position, (value, is_batched, n) in enumerate(zip(call.values, call.batched, call.ndims, strict=True)):
+    for position, (value, is_batched, n) in enumerate(zip(call.values, call.has_batch_axis, call.ndims, strict=True)):
         value = pad_ndim(value, ndim) if is_batched else np.reshape(value, (1, *(1,) * (ndim - n), *np.shape(value)))
         pairs = [(length, 1) if position == 0 else (1, length) for length in value.shape[1:]]
         parts.append((value.shape[1:], np.reshape(value, (value.shape[0], *[length for pair in pairs for length in pair]))))
@@ -146,7 +146,7 @@ def gufunc(*core_ndims: int) -> BatchRule:
 
     def rule(call: Call) -> Any:
         loops = max(n - core for n, core in zip(call.ndims, core_ndims, strict=True))
-        triples = zip(call.values, call.batched, core_ndims, strict=True)
+        triples = zip(call.values, call.has_batch_axis, core_ndims, strict=True)
         return call.run([pad_ndim(v, loops + core) if is_batched else v for v, is_batched, core in triples])
 
     return rule
@@ -161,7 +161,7 @@ def linalg_vecdot(call: Call) -> Any:
 
 def solve(call: Call) -> Any:
     """``np.linalg.solve``, whose right side is a vector only if it has one axis."""
-    (a, b), (a_batched, b_batched), (na, nb) = call.values, call.batched, call.ndims
+    (a, b), (a_batched, b_batched), (na, nb) = call.values, call.has_batch_axis, call.ndims
     if nb == 2 and na == 2 and b_batched and not a_batched:  # one factorization for the whole batch
         columns = np.moveaxis(b, 0, 1)
         solution = np.linalg.solve(a, np.reshape(columns, (columns.shape[0], columns.shape[1] * columns.shape[2])))
@@ -199,7 +199,7 @@ def cross(call: Call) -> Any:
 
 def multi_dot(call: Call) -> Any:
     """``np.linalg.multi_dot``, from left to right."""
-    factors = [[v, b, n] for v, b, n in zip(call.values, call.batched, call.ndims, strict=True)]
+    factors = [[v, b, n] for v, b, n in zip(call.values, call.has_batch_axis, call.ndims, strict=True)]
 
     def multiply(left: list[Any], right: list[Any]) -> Any:
         (a, a_batched, na), (b, b_batched, nb) = left, right

@@ -23,8 +23,10 @@ from ...arguments import flatten, unflatten
 from .implicit_solution import solution
 
 # Arguments that only control the search: the solution does not depend on them.
-STARTS = frozenset({"x0", "xin", "p0", "a", "b", "x1", "brack", "bracket", "initial_simplex", "tol", "xtol", "rtol", "maxiter"})
-_PLAIN = frozenset({float, int, bool, str, np.float64, type(None)})
+SEARCH_ARGUMENTS = frozenset(
+    {"x0", "xin", "p0", "a", "b", "x1", "brack", "bracket", "initial_simplex", "tol", "xtol", "rtol", "maxiter"}
+)
+_PLAIN_TYPES = frozenset({float, int, bool, str, np.float64, type(None)})
 
 
 def has_active_node(value: object) -> bool:
@@ -57,18 +59,18 @@ class Callback:
         """Return the function's result as plain numbers."""
         if self.depends_on_nodes:
             with NoGraph():
-                return self._plain(self.function(*args, **kwargs))
+                return self._to_plain(self.function(*args, **kwargs))
         result = self.function(*args, **kwargs)
-        return result if type(result) in _PLAIN else self._plain(result)
+        return result if type(result) in _PLAIN_TYPES else self._to_plain(result)
 
-    def _plain(self, result: ArrayLike) -> Any:
+    def _to_plain(self, result: ArrayLike) -> Any:
         if type(result) is np.ndarray:
             result = stack_object_array(result)
         if isinstance(result, Value):
             self.depends_on_nodes = self.depends_on_nodes or type(result) not in INERT
             return to_values(result)
         if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
-            return type(result)([self._plain(part) for part in result])
+            return type(result)([self._to_plain(part) for part in result])
         return result
 
 
@@ -114,9 +116,9 @@ class Call:
     ) -> None:
         self.name = function.__name__
         self.scipy_function = unpatched(function)
-        names, needed = _parameters(function)
+        names, required_names = _parameters(function)
         self.arguments = {**dict(zip(names, args, strict=False)), **kwargs}
-        if len(self.arguments) < len(args) + len(kwargs) or any(name not in self.arguments for name in needed):
+        if len(self.arguments) < len(args) + len(kwargs) or any(name not in self.arguments for name in required_names):
             self.scipy_function(*args, **kwargs)  # raises, because an argument is surplus, repeated or missing
         self.user_arguments = dict(self.arguments)
         self.extra: tuple[Any, ...] = ()
@@ -130,8 +132,8 @@ class Call:
             has_active_node(self.arguments[name]) for name in node_parameters.split() if name in self.arguments
         )
         for name, value in self.arguments.items():
-            if type(value) not in _PLAIN and name not in ("args", *self._callbacks, *node_parameters.split()):
-                self.arguments[name] = self._plain(name, value)
+            if type(value) not in _PLAIN_TYPES and name not in ("args", *self._callbacks, *node_parameters.split()):
+                self.arguments[name] = self._plain_argument(name, value)
 
     def take_extra_arguments(self, options: dict[str, Any]) -> None:
         """Store the extra arguments ``args=`` of `options`, and replace them by plain numbers there."""
@@ -142,8 +144,8 @@ class Call:
             self.extra = tuple(extra) if isinstance(extra, tuple) or unpacks else (extra,)
             options["args"] = to_values(extra)
 
-    def _plain(self, name: str, value: NDArray[Any]) -> Any:
-        if name not in STARTS and has_active_node(value):
+    def _plain_argument(self, name: str, value: NDArray[Any]) -> Any:
+        if name not in SEARCH_ARGUMENTS and has_active_node(value):
             raise TypeError(f"{self.name}: {name}= cannot be a node. Pass node.value, or use the node within the function")
         return to_values(value)
 

@@ -30,7 +30,7 @@ class Member:
         The address of the worker, and its name in the cluster.
     speed : float or None
         Rows per second; None before the first measurement.
-    busy : asyncio.Task or None
+    pending_request : asyncio.Task or None
         The unanswered request, perhaps of an earlier step.
     stored_keys : set of str
         The keys of the arrays stored with it.
@@ -42,7 +42,7 @@ class Member:
         self.address, self.name, self.actor = address, name, actor
         self.speed: float | None = None
         self.is_new = True
-        self.busy: asyncio.Task[Any] | None = None
+        self.pending_request: asyncio.Task[Any] | None = None
         self.stored_keys: set[str] = set()
         self.last_reply = time.monotonic()
 
@@ -78,9 +78,9 @@ class ActorPool:
         )
 
     @property
-    def free(self) -> list[Member]:
+    def idle_members(self) -> list[Member]:
         """The idle machines."""
-        return [m for m in self.members.values() if m.busy is None]
+        return [m for m in self.members.values() if m.pending_request is None]
 
     @property
     def is_joining(self) -> bool:
@@ -180,22 +180,26 @@ class ActorPool:
         await member.actor.call("store", key, array)
         member.stored_keys.add(key)
 
-    def drop(self, address: str, fault: str) -> None:
+    def drop(self, address: str, event: str) -> None:
         """Drop a machine, and log the reason."""
         member = self.members.pop(address, None)
         if member is None:
             return
         self._retry_times[address] = time.monotonic() + RETRY_DELAY
-        if member.busy is not None:
-            member.busy.cancel()
-        self._log_event(address, fault)
+        if member.pending_request is not None:
+            member.pending_request.cancel()
+        self._log_event(address, event)
 
-    def _log_event(self, address: str, fault: str) -> None:
-        self.log.add_event(self.step, address, fault)
+    def _log_event(self, address: str, event: str) -> None:
+        self.log.add_event(self.step, address, event)
 
     async def release(self) -> None:
         """Drop all machines, and cancel their requests."""
-        for task in [*self._joining.values(), *[m.busy for m in self.members.values() if m.busy], self._refresh_task]:
+        for task in [
+            *self._joining.values(),
+            *[m.pending_request for m in self.members.values() if m.pending_request],
+            self._refresh_task,
+        ]:
             if task is not None:
                 task.cancel()
         _log.info("%d machines are released", len(self.members))

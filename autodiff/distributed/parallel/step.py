@@ -104,7 +104,7 @@ class Step:
     def _assign(self) -> None:
         """Assign shards to idle machines, and reserve shares for busy ones that will soon be idle."""
         for _ in range(len(self.unassigned)):
-            free = self.pool.free
+            free = self.pool.idle_members
             if not free:
                 return
             shards = self.unassigned.pop(0)
@@ -125,7 +125,7 @@ class Step:
         rows = self._rows(shards)
         is_measured = any(m.speed is not None for m in self.pool.members.values())
         task = asyncio.ensure_future(self._call(member, shards))
-        member.busy = task
+        member.pending_request = task
         task.add_done_callback(lambda _: _mark_free(member, task))
         self.pending.append(
             PendingShare(task, member, shards, self.log.now(), len(rows) / speed if is_measured else DEFAULT_SECONDS)
@@ -192,7 +192,7 @@ class Step:
         """Assign to idle machines the shards of machines that are much slower than expected."""
         for share in self.pending:
             longest = max(self.patience * share.expected, MIN_PATIENCE)
-            if share.task in self.overtaken or self.log.now() - share.start < longest or not self.pool.free:
+            if share.task in self.overtaken or self.log.now() - share.start < longest or not self.pool.idle_members:
                 continue
             if not self.is_done[slice(*share.shards)].all():
                 self.overtaken.add(share.task)
@@ -221,8 +221,8 @@ class Step:
 
 def _mark_free(member: Member, task: asyncio.Task[Any]) -> None:
     """Mark a machine as idle after its reply, which may arrive after the end of the step."""
-    if member.busy is task:
-        member.busy = None
+    if member.pending_request is task:
+        member.pending_request = None
     if not task.cancelled():
         task.exception()  # marks the error as retrieved, because late replies are dropped
 

@@ -1,4 +1,7 @@
-"""Conversion between the state of one optimizer of all parameters and the states of the parts."""
+"""Conversion between the state of an optimizer of all parameters and the states of the parts of a `Split` model.
+
+`homes` lists, for each parameter, the number of the part that stores it.
+"""
 
 from __future__ import annotations
 

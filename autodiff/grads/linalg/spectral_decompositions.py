@@ -5,14 +5,17 @@ differentiation" (2008), extended to complex matrices. If NumPy reads one triang
 that triangle. Values that are equal up to rounding contribute nothing to each other's vectors.
 
 The vectors of equal values are one of many bases of the space that they span. A nearby matrix has distinct values, and an
-arbitrarily rotated basis. The cotangents of values and of vectors at one basis determine
+arbitrarily rotated basis. The cotangents of values and of vectors at one basis determine the derivative of
 
-1. the derivative of a function of the values alone, if it is symmetric in all equal values (``w.sum()``),
-2. the derivative of a function of the vectors alone, if the basis does not matter (``v[:, :2] @ v[:, :2].T``),
-3. not that of a function of both (``v * f(w) @ v.T``): the part between the vectors of equal values is missing.
+1. a function of the values alone, if it is symmetric in all equal values (``w.sum()``),
+2. a function of the vectors alone, if the basis does not matter (``v[:, :2] @ v[:, :2].T``).
 
-The derivative of a derivative of the first kind is of the third kind, unless the weights of the values are constants. A missing
-or undefined part gives a warning.
+They do not determine the derivative of
+
+3. a function of both (``v * f(w) @ v.T``): the part between the vectors of equal values is missing.
+
+The derivative of a function of kind 1 is a function of kind 3, unless the cotangents of the values are constants. A missing or
+undefined part gives a warning.
 """
 
 from __future__ import annotations
@@ -103,8 +106,10 @@ def _are_dependent(v: NDArray[Any]) -> bool:
 
 def _exceeds_rounding(change: NDArray[Any], where: NDArray[Any], source: NDArray[Any]) -> bool:
     """Whether an element of `change`, selected by a mask, exceeds the rounding error of `source`, from which it was computed."""
-    size = np.max(np.abs(np.asarray(to_values(source))), initial=0)
-    return bool(np.any(np.where(where, np.abs(np.asarray(to_values(change))), 0) > 1e3 * np.finfo(size.dtype).eps * size))
+    magnitude = np.max(np.abs(np.asarray(to_values(source))), initial=0)
+    return bool(
+        np.any(np.where(where, np.abs(np.asarray(to_values(change))), 0) > 1e3 * np.finfo(magnitude.dtype).eps * magnitude)
+    )
 
 
 def _plus_conj_transpose(matrix: object, sign: int) -> Any:
@@ -113,10 +118,10 @@ def _plus_conj_transpose(matrix: object, sign: int) -> Any:
     return matrix + sign * np.conjugate(np.swapaxes(matrix, -1, -2))
 
 
-def _warn(opname: str, what: str) -> None:
+def _warn(opname: str, problem: str) -> None:
     values = "singular values" if opname == "linalg_svd" else "eigenvalues"
     warn_user(
-        f"equal {values} in the derivative of {opname}: {what}. Keep the {values} apart, or use a function that needs "
+        f"equal {values} in the derivative of {opname}: {problem}. Keep the {values} apart, or use a function that needs "
         "no decomposition (np.linalg.inv, solve, matrix_power, norm, det)",
         DerivativeWarning,
     )
@@ -183,25 +188,28 @@ def check_rank(s: object, a: NDArray[Any], value_cotangent: Any = None, outward_
     if not np.any(zero):
         return
     if value_cotangent is not None and _exceeds_rounding(value_cotangent, zero, value_cotangent):
-        _warn_of_zeros("in functions of both values and vectors, the part next to the vectors of zero is missing")
+        _warn_of_zeros("in functions of both values and vectors, the part that belongs to vectors of zero values is missing")
     elif any(_exceeds_rounding(change, zero[..., None, :], change) for change in outward_changes):
-        _warn_of_zeros("the vectors of zero are discontinuous, or are missing in functions of both values and vectors")
+        _warn_of_zeros("the vectors of zero values are discontinuous, and functions of both values and vectors lack a part")
 
 
-def _warn_of_zeros(what: str) -> None:
+def _warn_of_zeros(problem: str) -> None:
     warn_user(
-        f"singular values of 0 in the derivative of linalg_svd of a matrix that is not square: {what}. Leave them out "
+        f"singular values of 0 in the derivative of linalg_svd of a matrix that is not square: {problem}. Leave them out "
         "(u[:, :k] * s[:k] @ vh[:k]), or use a function that needs no decomposition (np.linalg.norm, det, solve)",
         DerivativeWarning,
     )
 
 
-def check_tangent(opname: str, w: object, inner: object) -> None:
-    """Warn if the tangents mix vectors of equal values, because these then separate along a different basis."""
+def check_tangent(opname: str, w: object, basis_tangent: object) -> None:
+    """Warn if the tangents mix vectors of equal values: the perturbed matrix then has a different basis of eigenvectors.
+
+    `basis_tangent` is the tangent of the matrix in the basis of its vectors.
+    """
     where = _equal_off_diagonal(w)
     if not where.any():
         return
-    for value in _value_and_tangents(inner):
+    for value in _value_and_tangents(basis_tangent):
         mixing = _plus_conj_transpose(value, 1) if opname == "linalg_svd" else value
         if _exceeds_rounding(mixing, where, value) or (
             opname == "linalg_svd" and _exceeds_rounding(value, _zero_pairs(w), value)
@@ -221,7 +229,7 @@ def _value_and_tangents(x: Any) -> Iterator[Any]:
 
 
 def diagonal_matrix(values: NDArray[Any], w: NDArray[Any], of: str) -> Any:
-    """Return matrices with `values`, the cotangent of `w`, on their diagonals. `w` are values by the decomposition `of`."""
+    """Return matrices with `values`, the cotangent of `w`, on their diagonals. `w` are the values of the decomposition `of`."""
     return np.eye(w.shape[-1]) * values[..., None, :]
 
 
@@ -280,21 +288,21 @@ def _values_of(out: Any) -> Any:
 
 def _eigh(g: Any, out: Any, a: NDArray[Any], UPLO: Any = "L") -> Any:  # noqa: N803
     (gw, gv), (w, v) = g, out
-    middle: Any = 0
+    basis_cotangent: Any = 0
     rotation_cotangent = None if gv is None else np.matmul(transpose(v), gv)
     check_cotangent("linalg_eigh", w, gw, rotation_cotangent)
     if rotation_cotangent is not None:
-        middle = inverse_gaps(w) * rotation_cotangent
+        basis_cotangent = inverse_gaps(w) * rotation_cotangent
     if gw is not None:
-        middle = middle + on_diagonal(gw, w, "linalg_eigh")
-    return fold_hermitian(matmul_chain(np.conjugate(v), middle, transpose(v)), UPLO.upper() == "U")
+        basis_cotangent = basis_cotangent + on_diagonal(gw, w, "linalg_eigh")
+    return fold_hermitian(matmul_chain(np.conjugate(v), basis_cotangent, transpose(v)), UPLO.upper() == "U")
 
 
 def _eigh_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], UPLO: Any = "L") -> Any:  # noqa: N803
     w, v = out
-    inner = matmul_chain(conj_transpose(v), mirror_triangle(t, UPLO.upper() == "U"), v)
-    check_tangent("linalg_eigh", w, inner)
-    return np.real(diagonals(inner)), np.matmul(v, inverse_gaps(w) * inner)
+    basis_tangent = matmul_chain(conj_transpose(v), mirror_triangle(t, UPLO.upper() == "U"), v)
+    check_tangent("linalg_eigh", w, basis_tangent)
+    return np.real(diagonals(basis_tangent)), np.matmul(v, inverse_gaps(w) * basis_tangent)
 
 
 linalg_eigh_grad = batch_unless_equal(general("linalg_eigh", _eigh).tangent(_eigh_tangent))
@@ -318,15 +326,15 @@ def _inverse_of_largest(v: NDArray[Any]) -> Any:
     """Return one over the largest component of each vector at its position, and zeros elsewhere."""
     if not v.size:
         return v
-    size = np.abs(v)
-    is_largest = np.equal(np.arange(v.shape[-2])[:, None], np.argmax(size, axis=-2)[..., None, :])
+    magnitudes = np.abs(v)
+    is_largest = np.equal(np.arange(v.shape[-2])[:, None], np.argmax(magnitudes, axis=-2)[..., None, :])
     return np.where(is_largest, 1 / np.where(is_largest, v, 1), 0)
 
 
 def eig_cotangent(g: Any, out: Any, a: Any) -> Any:
     """Return the cotangent of `a` from those of eigenvalues and eigenvectors."""
     (gw, gv), (w, v) = g, out
-    middle: Any = 0
+    basis_cotangent: Any = 0
     rotation_cotangent: Any = None
     if gv is not None:
         radial = np.sum(gv * v, axis=-2, keepdims=True)
@@ -334,26 +342,26 @@ def eig_cotangent(g: Any, out: Any, a: Any) -> Any:
         if v.dtype.kind == "c":
             tangential = tangential - np.multiply(1j, np.imag(radial)) * _inverse_of_largest(v)
         rotation_cotangent = np.matmul(transpose(v), tangential)
-        middle = inverse_gaps(w) * rotation_cotangent
+        basis_cotangent = inverse_gaps(w) * rotation_cotangent
     check_cotangent("linalg_eig", w, gw, rotation_cotangent)
     check_independent("linalg_eig", v)
     if gw is not None:
-        middle = middle + on_diagonal(gw, w, "linalg_eig")
-    return np.linalg.solve(transpose(v), np.matmul(middle, transpose(v)))
+        basis_cotangent = basis_cotangent + on_diagonal(gw, w, "linalg_eig")
+    return np.linalg.solve(transpose(v), np.matmul(basis_cotangent, transpose(v)))
 
 
 def eig_tangent(t: Array, out: Any, a: Any) -> Any:
     """Return the tangents of eigenvalues and eigenvectors."""
     w, v = out
     check_independent("linalg_eig", v)
-    inner = np.linalg.solve(v, np.matmul(t, v))
-    check_tangent("linalg_eig", w, inner)
-    vector_tangent = np.matmul(v, inverse_gaps(w) * inner)
+    basis_tangent = np.linalg.solve(v, np.matmul(t, v))
+    check_tangent("linalg_eig", w, basis_tangent)
+    vector_tangent = np.matmul(v, inverse_gaps(w) * basis_tangent)
     scale = np.real(np.sum(np.conjugate(v) * vector_tangent, axis=-2, keepdims=True))
     if v.dtype.kind == "c":
         phase = np.imag(np.sum(_inverse_of_largest(v) * vector_tangent, axis=-2, keepdims=True))
         scale = scale + np.multiply(1j, phase)
-    return diagonals(inner), vector_tangent - v * scale
+    return diagonals(basis_tangent), vector_tangent - v * scale
 
 
 linalg_eig_grad = batch_unless_equal(general("linalg_eig", eig_cotangent).tangent(eig_tangent))
@@ -384,12 +392,14 @@ def _svd_gaps(s: NDArray[Any], n: int) -> Any:
     return inverse_gaps(s) * reciprocal_or_zero(s[..., None, :] + s[..., :, None])
 
 
-def _relative_rotations(s: NDArray[Any], inner: Any, rows: int, columns: int) -> Any:
+def _relative_rotations(s: NDArray[Any], basis_tangent: Any, rows: int, columns: int) -> Any:
     """Return the rotations of u against v within equal singular values, which are unique, unlike their common rotation."""
     k = s.shape[-1]
-    inner = inner[..., :k, :k]
+    basis_tangent = basis_tangent[..., :k, :k]
     is_equal = equal_pairs(s) & ~np.eye(k, dtype=bool) & ~zero_values(s)[..., None, :]
-    rotations = np.where(is_equal, (inner - conj_transpose(inner)) / 2, 0) * reciprocal_or_zero(s[..., None, :] + s[..., :, None])
+    rotations = np.where(is_equal, (basis_tangent - conj_transpose(basis_tangent)) / 2, 0) * reciprocal_or_zero(
+        s[..., None, :] + s[..., :, None]
+    )
     return matmul_chain(np.eye(rows, k), rotations, np.eye(k, columns))
 
 
@@ -397,41 +407,45 @@ def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, comput
     """Return the cotangent of `a` from those of u, s and vh."""
     gu, gs, gvh = g if compute_uv else (None, g, None)
     u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
-    total, middle, phase_cotangent, k = 0 * a, 0 * matrix, 0, s.shape[-1]
+    total, basis_cotangent, phase_cotangent, k = 0 * a, 0 * matrix, 0, s.shape[-1]
     relative_cotangent: Any = None
     common_cotangent: Any = None
     outward_changes: list[Any] = []
     if gs is not None:
-        middle = matmul_chain(np.eye(u.shape[-1], k), on_diagonal(gs, s, "linalg_svd"), np.eye(k, v.shape[-1]))
+        basis_cotangent = matmul_chain(np.eye(u.shape[-1], k), on_diagonal(gs, s, "linalg_svd"), np.eye(k, v.shape[-1]))
     if gu is not None:
-        inner = np.matmul(transpose(u), gu)
-        relative_cotangent = common_cotangent = inner[..., :k, :k]
-        middle = middle + np.matmul(_svd_gaps(s, u.shape[-1]) * (inner - conj_transpose(inner)), matrix)
-        phase_cotangent = phase_cotangent + diagonals(inner[..., :k, :k])
-        outward_changes.append((inner - conj_transpose(inner))[..., k:, :k])
+        rotation_cotangent = np.matmul(transpose(u), gu)
+        relative_cotangent = common_cotangent = rotation_cotangent[..., :k, :k]
+        skew_part = rotation_cotangent - conj_transpose(rotation_cotangent)
+        basis_cotangent = basis_cotangent + np.matmul(_svd_gaps(s, u.shape[-1]) * skew_part, matrix)
+        phase_cotangent = phase_cotangent + diagonals(rotation_cotangent[..., :k, :k])
+        outward_changes.append(skew_part[..., k:, :k])
         if u.shape[-1] < u.shape[-2]:
-            outward_changes.append(gu - np.matmul(np.conjugate(u), inner))
+            outward_changes.append(gu - np.matmul(np.conjugate(u), rotation_cotangent))
             total = total + np.matmul(outward_changes[-1] * inverse[..., None, :], transpose(v))
     if gvh is not None:
         gv = conj_transpose(gvh)
-        inner = np.matmul(transpose(v), gv)
-        v_cotangent = inner[..., :k, :k]
+        rotation_cotangent = np.matmul(transpose(v), gv)
+        v_cotangent = rotation_cotangent[..., :k, :k]
         relative_cotangent = -v_cotangent if gu is None else relative_cotangent - v_cotangent
         common_cotangent = v_cotangent if gu is None else common_cotangent + v_cotangent
-        middle = middle + np.matmul(matrix, _svd_gaps(s, v.shape[-1]) * (inner - conj_transpose(inner)))
-        phase_cotangent = phase_cotangent - diagonals(inner[..., :k, :k])
-        outward_changes.append((inner - conj_transpose(inner))[..., k:, :k])
+        skew_part = rotation_cotangent - conj_transpose(rotation_cotangent)
+        basis_cotangent = basis_cotangent + np.matmul(matrix, _svd_gaps(s, v.shape[-1]) * skew_part)
+        phase_cotangent = phase_cotangent - diagonals(rotation_cotangent[..., :k, :k])
+        outward_changes.append(skew_part[..., k:, :k])
         if v.shape[-1] < v.shape[-2]:
-            outward_changes.append(gv - np.matmul(np.conjugate(v), inner))
+            outward_changes.append(gv - np.matmul(np.conjugate(v), rotation_cotangent))
             total = total + np.matmul(np.conjugate(u), conj_transpose(outward_changes[-1] * inverse[..., None, :]))
     check_cotangent("linalg_svd", s, gs, common_cotangent, relative_cotangent)
     if outward_changes:
         check_rank(s, a, gs, tuple(outward_changes))
     if relative_cotangent is not None:
-        middle = middle + _relative_rotations(s, relative_cotangent, *middle.shape[-2:])
+        basis_cotangent = basis_cotangent + _relative_rotations(s, relative_cotangent, *basis_cotangent.shape[-2:])
     if a.dtype.kind == "c" and (gu is not None or gvh is not None):
-        middle = middle + rectangular_diagonal(np.multiply(0.5j, np.imag(phase_cotangent)) * inverse, *matrix.shape[-2:])
-    total = total + matmul_chain(np.conjugate(u), middle, transpose(v))
+        basis_cotangent = basis_cotangent + rectangular_diagonal(
+            np.multiply(0.5j, np.imag(phase_cotangent)) * inverse, *matrix.shape[-2:]
+        )
+    total = total + matmul_chain(np.conjugate(u), basis_cotangent, transpose(v))
     return fold_hermitian(total) if hermitian else total
 
 
@@ -439,12 +453,12 @@ def svd_tangent(t: Any, out: Any, a: Any, full_matrices: bool = True, compute_uv
     """Return the tangents of u, s and vh."""
     t = mirror_triangle(t) if hermitian else t
     u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
-    inner = matmul_chain(conj_transpose(u), t, v)
-    square = inner[..., : s.shape[-1], : s.shape[-1]]
+    basis_tangent = matmul_chain(conj_transpose(u), t, v)
+    square = basis_tangent[..., : s.shape[-1], : s.shape[-1]]
     diagonal = diagonals(square)
     if not compute_uv:
         return np.real(diagonal)
-    left, right = np.matmul(inner, transpose(matrix)), np.matmul(transpose(matrix), inner)
+    left, right = np.matmul(basis_tangent, transpose(matrix)), np.matmul(transpose(matrix), basis_tangent)
     check_tangent("linalg_svd", s, square)
     k = s.shape[-1]
     if u.shape[-2] > k:
@@ -460,9 +474,9 @@ def svd_tangent(t: Any, out: Any, a: Any, full_matrices: bool = True, compute_uv
         right = right - rectangular_diagonal(phase, *right.shape[-2:])
     du, dv = np.matmul(u, left), np.matmul(v, right)
     if u.shape[-1] < u.shape[-2]:
-        du = du + (np.matmul(t, v) - np.matmul(u, inner)) * inverse[..., None, :]
+        du = du + (np.matmul(t, v) - np.matmul(u, basis_tangent)) * inverse[..., None, :]
     if v.shape[-1] < v.shape[-2]:
-        dv = dv + (np.matmul(conj_transpose(t), u) - np.matmul(v, conj_transpose(inner))) * inverse[..., None, :]
+        dv = dv + (np.matmul(conj_transpose(t), u) - np.matmul(v, conj_transpose(basis_tangent))) * inverse[..., None, :]
     return du, np.real(diagonal), conj_transpose(dv)
 
 

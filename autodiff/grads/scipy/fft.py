@@ -86,12 +86,12 @@ def _irfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) ->
 
 
 def _hfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    """Use that ``hfftn(x)`` is ``irfftn(conj(x))`` with the inverse norm."""
+    """Compute the transpose of ``hfftn``, which is ``irfftn(conj(x))`` with the inverse norm."""
     return np.conjugate(_irfft(g, axes, lengths, inverse_norm(norm)))
 
 
 def _ihfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    """Use that ``ihfftn(x)`` is ``conj(rfftn(x))`` with the inverse norm."""
+    """Compute the transpose of ``ihfftn``, which is ``conj(rfftn(x))`` with the inverse norm."""
     return _rfft(np.conjugate(g), axes, lengths, inverse_norm(norm))
 
 
@@ -134,7 +134,7 @@ def _hankel(name: str) -> Rule:
     The biases before and after the convolution differ by a factor that is the same for all elements, so the matrix stays
     symmetric (A. Hamilton, "Uncorrelated modes of the non-linear power spectrum", 2000, appendix B).
     """
-    return linear(f"scipy_fft_{name}", lambda g, out, a, *options, **named: getattr(scipy.fft, name)(g, *options, **named))
+    return linear(f"scipy_fft_{name}", lambda g, out, a, *options, **keywords: getattr(scipy.fft, name)(g, *options, **keywords))
 
 
 scipy_fft_fft_grad, scipy_fft_ifft_grad = _along_axis("fft", _fft), _along_axis("ifft", _ifft)

@@ -24,7 +24,7 @@ _SECRET, _SECRET_SIZE = "secret", 32
 _AUTHENTICATION_SIZE = hashlib.sha256().digest_size
 _NAME = re.compile(r"[0-9a-f]{64}\.o")  # the names that `_file_name` returns
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
-_warned: set[Path] = set()  # folders that a warning was issued for
+_warned_folders: set[Path] = set()  # folders that a warning was issued for
 
 
 def cache_folder() -> Path:
@@ -90,8 +90,8 @@ def _usable_folder() -> Path | None:
         return None
     if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE:
         return folder
-    if folder not in _warned:
-        _warned.add(folder)
+    if folder not in _warned_folders:
+        _warned_folders.add(folder)
         if not stat.S_ISDIR(status.st_mode):
             reason = "it is a symbolic link; use its target"
         elif status.st_uid != os.geteuid():

@@ -78,29 +78,30 @@ def replace_nonfinite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: object) -> Any:
-    """``numpy.pad`` as it is recorded: its options are plain."""
+    """``numpy.pad`` as it is recorded: no option is a node."""
     return np.pad(array, pad_width, mode, **options)
 
 
 def pad_with_nodes(array: Any, pad_width: Any, mode: NDArray[Any] | list[Any] | str = "constant", **options: object) -> Any:
     """``numpy.pad``, whose `constant_values` may be nodes: they are selected by position. Other calls are recorded as `pad`."""
     if callable(mode):
-        raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
+        raise TypeError("np.pad: mode= cannot be a function, because it would write into a plain array. Use np.concatenate")
     widths = list(pad_width.values()) if isinstance(pad_width, dict) else [pad_width]
     floating = [leaf for leaf in leaves(widths) if is_node(leaf) and leaf.dtype.kind not in "iu"]
     if floating:
         raise TypeError(f"np.pad: pad_width= must contain integers, not a node of {floating[0].dtype}. Use int(node)")
     array = stack_sequence(array)  # otherwise NumPy would dispatch a list of nodes to this function endlessly
-    nodes = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
+    node_options = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
     pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
-    if nodes == ["constant_values"] and mode == "constant":
+    if node_options == ["constant_values"] and mode == "constant":
         axes = np.ndim(array)
-        ends = np.pad(np.zeros(np.shape(array), int), pad_width, constant_values=1 + np.arange(2 * axes).reshape(axes, 2))
+        # 0 within the array; in the padding, 1 plus the position of its value in `values`
+        pad_numbers = np.pad(np.zeros(np.shape(array), int), pad_width, constant_values=1 + np.arange(2 * axes).reshape(axes, 2))
         values = np.ravel(np.broadcast_to(stack_sequence(options["constant_values"]), (axes, 2)))
         padded = np.pad(array, pad_width)
-        return np.where(ends > 0, values[ends - 1], padded).astype(padded.dtype)
-    if nodes:
-        raise TypeError(f"np.pad: {nodes[0]}= cannot be a node; give node.value")
+        return np.where(pad_numbers > 0, values[pad_numbers - 1], padded).astype(padded.dtype)
+    if node_options:
+        raise TypeError(f"np.pad: {node_options[0]}= cannot be a node; give node.value")
     return record_call(pad, array, pad_width=pad_width, mode=mode, **options)
 
 

@@ -24,7 +24,7 @@ _POSITIONS = "the plain numbers of the array (the result is positions or boolean
 POLICY = Policy(
     module="scipy.ndimage",
     own_code=frozenset(_OWN_CODE.split()),
-    always=frozenset({"generic_laplace", "generic_gradient_magnitude", "vectorized_filter"}),
+    always_replaced=frozenset({"generic_laplace", "generic_gradient_magnitude", "vectorized_filter"}),
     plain=frozenset({"generate_binary_structure", "iterate_structure"}),
     unsupported={
         "geometric_transform": "scipy.ndimage.map_coordinates with all coordinates",

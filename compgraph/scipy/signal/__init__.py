@@ -39,7 +39,7 @@ POLICY = Policy(
         "place_poles": filters.place_poles,
     },
     own_code=frozenset(_OWN_CODE.split()),
-    always=frozenset(  # their arguments are systems that may be created from nodes
+    always_replaced=frozenset(  # their arguments are systems that may be created from nodes
         {"lsim", "impulse", "step", "freqresp", "bode", "dlsim", "dimpulse", "dstep", "dfreqresp", "dbode", "cont2discrete"}
     ),
     plain=frozenset({"BadCoefficients", "buttap", "besselap", "correlation_lags", "max_len_seq", "unit_impulse"}),

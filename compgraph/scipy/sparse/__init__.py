@@ -62,13 +62,13 @@ _MATRIX_METHODS = {"__mul__": _matrix_mul, "__rmul__": _matrix_rmul}
 
 
 def _methods() -> Iterator[tuple[str, Any]]:
-    for kind in _CLASS_NAMES:
-        operators = _ARRAY_METHODS if kind.endswith("array") else _MATRIX_METHODS
+    for class_name in _CLASS_NAMES:
+        operators = _ARRAY_METHODS if class_name.endswith("array") else _MATRIX_METHODS
         for name, method in {**_METHODS, **operators}.items():
-            yield f"{kind}.{name}", method
-        if hasattr(getattr(scipy.sparse, kind), "__setitem__"):
-            yield f"{kind}.__getitem__", matrix_methods.indexing_method(kind)
-            yield f"{kind}.__setitem__", matrix_methods.assignment_method(kind)
+            yield f"{class_name}.{name}", method
+        if hasattr(getattr(scipy.sparse, class_name), "__setitem__"):
+            yield f"{class_name}.__getitem__", matrix_methods.indexing_method(class_name)
+            yield f"{class_name}.__setitem__", matrix_methods.assignment_method(class_name)
 
 
 _PLAIN = """
@@ -94,7 +94,7 @@ POLICY = Policy(
     },
     plain=frozenset([*_PLAIN.split(), *_CLASS_NAMES]),
     unsupported={
-        **{f"{kind}.setdiag": matrix_methods.ASSEMBLY for kind in _CLASS_NAMES},
+        **{f"{class_name}.setdiag": matrix_methods.ASSEMBLY for class_name in _CLASS_NAMES},
         "save_npz": "A.data.value and the indices (a file holds no graph)",
         "expand_dims": "a matrix of two dimensions (others cannot hold nodes)",
     },

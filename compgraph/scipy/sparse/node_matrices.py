@@ -53,11 +53,11 @@ class Pattern:
         self._transposed: Pattern | None = None
         self._coordinates: Any = None
 
-    def matrix(self, data: NDArray[Any], kind: Any = None) -> Any:
+    def matrix(self, data: NDArray[Any], cls: Any = None) -> Any:
         """The sparse array with these elements, of a class of this format."""
-        kind = kind or getattr(scipy.sparse, f"{self.format}_array")
+        cls = cls or getattr(scipy.sparse, f"{self.format}_array")
         first, second = self._parts
-        return kind((data, (first, second)) if self.format == "coo" else (data, first, second), shape=self.shape)
+        return cls((data, (first, second)) if self.format == "coo" else (data, first, second), shape=self.shape)
 
     @property
     def T(self) -> Pattern:  # noqa: N802 (as NumPy calls it)

@@ -80,9 +80,9 @@ def mahalanobis(u: Any, v: Any, VI: object) -> Any:  # noqa: N803
 
 def canberra(u: Any, v: Any, w: Any = None) -> Any:
     """The sum of relative differences; two zeros contribute 0."""
-    size = np.abs(u) + np.abs(v)
-    zero = to_numpy(size) == 0
-    return _weighted_sum(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, size)), w)
+    denominator = np.abs(u) + np.abs(v)
+    zero = to_numpy(denominator) == 0
+    return _weighted_sum(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, denominator)), w)
 
 
 def braycurtis(u: Any, v: Any, w: Any = None) -> Any:

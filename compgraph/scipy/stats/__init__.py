@@ -139,7 +139,7 @@ POLICY = Policy(
         "describe": {"nan_policy": "select elements by an index, x[~np.isnan(x)]"},
     },
     replacements={**distributions.REPLACEMENTS, **multivariate.REPLACEMENTS, **replaced_functions.REPLACEMENTS},
-    always=replaced_functions.ALWAYS,
+    always_replaced=replaced_functions.ALWAYS,
     plain=PLAIN | {name for name in st.__all__ if isinstance(getattr(st, name), (st.rv_continuous, st.rv_discrete))},
     unsupported=UNSUPPORTED,
 )

@@ -103,7 +103,7 @@ def test_animation_shows_cotangent_times_derivative() -> None:
     """Elementwise operations show cotangent times derivative, in the first case of each."""
     first = {case.opname: case for case in reversed(CASES)}
     elementwise = {name: case for name, case in first.items() if name in rules and rules[name].kind == "elementwise"}
-    shown = {name for name, case in elementwise.items() if any(step.local is not None for step in steps_of(case))}
+    shown = {name for name, case in elementwise.items() if any(step.local_derivative is not None for step in steps_of(case))}
     assert len(elementwise) > 100
     assert len(shown) > 0.95 * len(elementwise), {*elementwise} - shown
 

@@ -44,8 +44,8 @@ from .factorizations import permute
 def _tangential_part(gv: NDArray[Any], v: NDArray[Any]) -> Any:
     """Return the cotangent of normalized vectors without the part along them, which has no effect."""
     radial = np.sum(gv * v, axis=-2, keepdims=True)
-    size = np.max(np.abs(to_values(gv)), initial=0)
-    if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_values(radial))) > 1e3 * np.finfo(v.dtype).eps * max(size, 1e-300)):
+    magnitude = np.max(np.abs(to_values(gv)), initial=0)
+    if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_values(radial))) > 1e3 * np.finfo(v.dtype).eps * max(magnitude, 1e-300)):
         raise TypeError(
             "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, so functions that depend on it have no "
             "derivative. Use np.abs or projections of the vectors, or scipy.linalg.eig(scipy.linalg.solve(b, a))"
@@ -59,11 +59,13 @@ def _pull_pair(gw: object, gv: Any, w: NDArray[Any], v: Any, a: object, b: Array
         return eig_cotangent((gw, gv), (w, v), a), None
     rotation_cotangent = None if gv is None else np.matmul(transpose(v), _tangential_part(gv, v))
     check_cotangent("linalg_eig", w, gw, rotation_cotangent)
-    middle: Any = 0 if rotation_cotangent is None else inverse_gaps(w) * rotation_cotangent
+    basis_cotangent: Any = 0 if rotation_cotangent is None else inverse_gaps(w) * rotation_cotangent
     if gw is not None:
-        middle = middle + on_diagonal(gw, w, "linalg_eig")
+        basis_cotangent = basis_cotangent + on_diagonal(gw, w, "linalg_eig")
     left_vectors = transpose(np.linalg.inv(np.matmul(b, v)))
-    return matmul_chain(left_vectors, middle, transpose(v)), -matmul_chain(left_vectors, middle * w[..., None, :], transpose(v))
+    return matmul_chain(left_vectors, basis_cotangent, transpose(v)), -matmul_chain(
+        left_vectors, basis_cotangent * w[..., None, :], transpose(v)
+    )
 
 
 def _push_pair(t: Array, position: int, w: NDArray[Any], v: NDArray[Any], a: object, b: Array | None) -> tuple[Any, Any]:
@@ -71,11 +73,11 @@ def _push_pair(t: Array, position: int, w: NDArray[Any], v: NDArray[Any], a: obj
     if b is None:
         return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
     tv = np.matmul(t, v)
-    inner = np.matmul(np.linalg.inv(np.matmul(b, v)), -tv * w[..., None, :] if position else tv)
-    check_tangent("linalg_eig", w, inner)
-    vector_tangent = np.matmul(v, inverse_gaps(w) * inner)
+    basis_tangent = np.matmul(np.linalg.inv(np.matmul(b, v)), -tv * w[..., None, :] if position else tv)
+    check_tangent("linalg_eig", w, basis_tangent)
+    vector_tangent = np.matmul(v, inverse_gaps(w) * basis_tangent)
     scale = np.real(np.sum(np.conjugate(v) * vector_tangent, axis=-2, keepdims=True))
-    return diagonals(inner), vector_tangent - v * scale
+    return diagonals(basis_tangent), vector_tangent - v * scale
 
 
 def _eig_parts(out: Any, left: object, right: object, a: object, b: NDArray[Any] | None) -> tuple[Any, Any, Any]:
@@ -109,13 +111,13 @@ def _require_right_vectors(right: bool) -> None:
         raise TypeError("scipy.linalg.eig(a, b): left vectors alone have no derivative. Pass left=True and right=True")
 
 
-def _flags(options: dict[str, Any], values_only: bool) -> tuple[Any, Any]:
+def _requested_sides(options: dict[str, Any], values_only: bool) -> tuple[Any, Any]:
     return (False, False) if values_only else (options.get("left", False), options.get("right", True))
 
 
 def _pull_eig(position: int, values_only: bool, g: Any, out: Any, a: Any, b: Any = None, **options: object) -> Any:
     _require_inhomogeneous(options)
-    left, right = _flags(options, values_only)
+    left, right = _requested_sides(options, values_only)
     w, vl, vr = _eig_parts(out, left, right, a, b)
     gw, gl, gr = (g, None, None) if not (left or right) else (g[0], g[1] if left else None, g[-1] if right else None)
     total: Any = 0 * (b if position else a)
@@ -133,7 +135,7 @@ def _push_eig(
     position: int, values_only: bool, t: NDArray[Any], out: object, a: object, b: NDArray[Any] | None = None, **options: object
 ) -> Any:
     _require_inhomogeneous(options)
-    left, right = _flags(options, values_only)
+    left, right = _requested_sides(options, values_only)
     w, vl, vr = _eig_parts(out, left, right, a, b)
     dw, dr = _push_pair(t, position, w, vr, a, b)
     if not (left or right):
@@ -226,17 +228,17 @@ def _pull_qr(g: NDArray[Any], out: Any, a: NDArray[Any], mode: str = "full", piv
     if not a.size:
         return 0 * a
     k = min(a.shape[-2:])
-    ordered = a if order is None else permute(a, order, -1)
+    permuted_a = a if order is None else permute(a, order, -1)
     if q is not None and gq is not None:
         _require_reduced_part(gq[..., k:], "qr")
     gr_reduced = None if gr is None else gr[..., :k, :]
     if q is None:
-        cotangent = 0 * a if gr_reduced is None else qr_cotangent(gr_reduced, r[..., :k, :], ordered, "r")
+        cotangent = 0 * a if gr_reduced is None else qr_cotangent(gr_reduced, r[..., :k, :], permuted_a, "r")
     elif gq is None and gr is None:
         cotangent = 0 * a
     else:
         cotangent = qr_cotangent(
-            (None if gq is None else gq[..., :k], gr_reduced), (q[..., :k], r[..., :k, :]), ordered, "reduced"
+            (None if gq is None else gq[..., :k], gr_reduced), (q[..., :k], r[..., :k, :]), permuted_a, "reduced"
         )
     return cotangent if order is None else permute(cotangent, np.argsort(order, axis=-1), -1)
 
@@ -256,8 +258,8 @@ def _push_qr(
     k = min(a.shape[-2:])
     if q is not None and q.shape[-1] > k:
         _raise_no_tangent("qr")
-    ordered, t = (a, t) if order is None else (permute(a, order, -1), permute(t, order, -1))
-    tangents = (qr_tangent(t, r[..., :k, :], ordered, "r"),) if q is None else qr_tangent(t, (q, r), ordered, "reduced")
+    permuted_a, t = (a, t) if order is None else (permute(a, order, -1), permute(t, order, -1))
+    tangents = (qr_tangent(t, r[..., :k, :], permuted_a, "r"),) if q is None else qr_tangent(t, (q, r), permuted_a, "reduced")
     missing = r.shape[-2] - tangents[-1].shape[-2]
     padding = np.zeros((*r.shape[:-2], missing, r.shape[-1]), r.dtype)
     tangents = (*tangents[:-1], np.concatenate([tangents[-1], padding], axis=-2) if missing else tangents[-1])
@@ -266,8 +268,7 @@ def _push_qr(
 
 scipy_linalg_qr_grad = general("scipy_linalg_qr", _pull_qr).tangent(_push_qr).not_batchable()
 
-# If a = r q, the conjugate transpose of `a` with reversed rows is q~ r~, where q~ is that of q with reversed rows, and r~ that of
-# r with reversed rows and columns.
+# RQ by QR: let a = r q, and let J reverse rows. Then (J a)^H = q~ r~ with q~ = (J q)^H and r~ = (J r J)^H.
 
 
 def _reverse_and_transpose(x: Any, rows: bool, columns: bool) -> Any:

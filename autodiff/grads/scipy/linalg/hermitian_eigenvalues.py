@@ -4,8 +4,9 @@ For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H 
 
     dw = diag(m),    dv = v (F * m - E * (v^H db v) / 2),
 
-where F[i, j] is 1 / (w[j] - w[i]) for different eigenvalues and 0 for equal ones, and E[i, j] is 1 for equal ones, else 0:
-M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008), for pairs too.
+where F[i, j] is 1 / (w[j] - w[i]) for different eigenvalues and 0 for equal ones, and E[i, j] is 1 for equal ones, else 0. They
+extend the formulas of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
+(2008), to pairs.
 If only some eigenvalues are requested, all eigenvectors are computed, because the requested ones rotate towards the others. For
 equal eigenvalues see `autodiff.grads.linalg.spectral_decompositions`.
 """
@@ -51,8 +52,8 @@ class _Decomposition:
     w, v : array or Node
         All eigenvalues and eigenvectors.
     first, count : array, int
-        For each matrix of a stack the position, among all eigenvalues, of the first one in the result; and the number of those in
-        the result.
+        For each matrix of a stack, the position of the result's first eigenvalue among all eigenvalues; and the number of
+        eigenvalues in the result.
     type : int
         The type of the problem, as in ``scipy.linalg.eigh``.
     b : array or Node
@@ -228,7 +229,7 @@ _SELECT_CODES = {0: "a", 1: "v", 2: "i", "all": "a", "value": "v", "index": "i"}
 
 
 def _eigh_options(eigvals_only: Operand | None, select: Any, select_range: Any) -> dict[str, Any]:
-    """Return the options of `eigh` that select the same values."""
+    """Convert `select` and `select_range` to options of ``scipy.linalg.eigh``."""
     code = select.lower() if isinstance(select, str) else select
     code = _SELECT_CODES.get(code, code)
     subset = {} if code == "a" else {"subset_by_index" if code == "i" else "subset_by_value": tuple(select_range)}

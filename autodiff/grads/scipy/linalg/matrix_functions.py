@@ -26,10 +26,10 @@ from ...linalg import conj_transpose, matmul_chain, transpose
 Function = Callable[[Any], Any]
 
 
-def _size(x: NDArray[Any]) -> Any:
+def _magnitude(x: NDArray[Any]) -> Any:
     """Return the largest absolute value in an array; 1 if all are 0."""
-    size = np.max(np.abs(x), initial=0)
-    return np.where(size == 0, 1, size)
+    magnitude = np.max(np.abs(x), initial=0)
+    return np.where(magnitude == 0, 1, magnitude)
 
 
 def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
@@ -38,7 +38,7 @@ def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
         return frechet_derivative(function, a, np.real(e)) + np.multiply(1j, frechet_derivative(function, a, np.imag(e)))
     if not e.size:
         return np.zeros(np.broadcast_shapes(a.shape, e.shape), e.dtype)
-    scale = _size(stop_gradient(e)) / _size(stop_gradient(a))
+    scale = _magnitude(stop_gradient(e)) / _magnitude(stop_gradient(a))
     shape = np.broadcast_shapes(a.shape, e.shape)
     a, e = np.broadcast_to(a, shape), np.broadcast_to(e / scale, shape)
     n = a.shape[-1]
@@ -71,8 +71,9 @@ def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: objec
 
 def _is_singular(a: NDArray[Any]) -> bool:
     """Whether an eigenvalue of a matrix is 0 up to rounding."""
-    size = np.abs(np.linalg.eigvals(a))
-    return bool(np.any(size <= size.shape[-1] * np.finfo(size.dtype).eps * np.max(size, axis=-1, keepdims=True, initial=0)))
+    magnitudes = np.abs(np.linalg.eigvals(a))
+    rounding = magnitudes.shape[-1] * np.finfo(magnitudes.dtype).eps * np.max(magnitudes, axis=-1, keepdims=True, initial=0)
+    return bool(np.any(magnitudes <= rounding))
 
 
 def _declare_function(opname: str, function: Callable[..., Any], has_branch_cut: bool = False) -> Rule:
@@ -191,8 +192,8 @@ scipy_linalg_sqrtm_grad = (
 
 def _signm(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: object) -> Any:
     _require_no_disp("signm", options)
-    solved = solve_sum_equation("signm", transpose(np.matmul(out, a)), g)
-    return solved - matmul_chain(transpose(out), solved, transpose(out))
+    solution = solve_sum_equation("signm", transpose(np.matmul(out, a)), g)
+    return solution - matmul_chain(transpose(out), solution, transpose(out))
 
 
 def _signm_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: object) -> Any:
@@ -259,12 +260,12 @@ scipy_linalg_solve_discrete_lyapunov_grad = general(
 ).tangent(_stein_tangent, lambda t, out, a, q, method=None: scipy.linalg.solve_discrete_lyapunov(a, t, method=method))
 
 # Riccati: with k = R^-1 (b^H x m + s^H) and the closed loop c = a - b k, where
-#   continuous, m = e and R = r:             a^H x e + e^H x a - (...) k + q = 0,  c^H dx e + e^H dx c + ... = 0
-#   discrete, m = a and R = r + b^H x b:     a^H x a - e^H x e - (...) k + q = 0,  c^H dx c - e^H dx e + ... = 0
+#   continuous, m = e and R = r:             a^H x e + e^H x a - k^H R k + q = 0,  c^H dx e + e^H dx c + ... = 0
+#   discrete, m = a and R = r + b^H x b:     a^H x a - e^H x e - k^H R k + q = 0,  c^H dx c - e^H dx e + ... = 0
 
 
 class _Riccati:
-    """The derivatives of a solution x; `loop` is c, the matrix of the closed loop.
+    """The derivatives of a solution x; `closed_loop` is c.
 
     In the derivative of the equation, the tangents of a and b are multiplied by the conjugate transpose of `left`.
     """
@@ -282,16 +283,16 @@ class _Riccati:
     ) -> None:
         self.discrete, self.x, self.b = discrete, x, b
         self.e = np.eye(a.shape[-1]) if e is None else e
-        middle = r + matmul_chain(conj_transpose(b), x, b) if discrete else r
+        weight = r + matmul_chain(conj_transpose(b), x, b) if discrete else r
         right = matmul_chain(conj_transpose(b), x, a if discrete else self.e)
-        self.k = np.linalg.solve(middle, right if s is None else right + conj_transpose(s))
-        self.loop = a - np.matmul(b, self.k)
-        self.left = np.matmul(x, self.loop if discrete else self.e)
+        self.k = np.linalg.solve(weight, right if s is None else right + conj_transpose(s))
+        self.closed_loop = a - np.matmul(b, self.k)
+        self.left = np.matmul(x, self.closed_loop if discrete else self.e)
 
     def solve(self, right: Any) -> Any:
         """Solve the linearized equation for dx with right-hand side ``-right``."""
         inverse = np.linalg.inv(self.e)
-        loop_adjoint = conj_transpose(np.matmul(self.loop, inverse))
+        loop_adjoint = conj_transpose(np.matmul(self.closed_loop, inverse))
         right = matmul_chain(conj_transpose(inverse), right, inverse)
         if self.discrete:
             return scipy.linalg.solve_discrete_lyapunov(loop_adjoint, right)
@@ -300,7 +301,7 @@ class _Riccati:
     def pull(self, g: NDArray[Any]) -> Any:
         """Return the cotangent of the equation, given that of x, whose Hermitian part alone matters because x is Hermitian."""
         inverse = np.linalg.inv(self.e)
-        loop_conjugate = np.conjugate(np.matmul(inverse, self.loop))
+        loop_conjugate = np.conjugate(np.matmul(inverse, self.closed_loop))
         right = matmul_chain(np.conjugate(inverse), (g + conj_transpose(g)) / 2, transpose(inverse))
         if self.discrete:
             return scipy.linalg.solve_discrete_lyapunov(loop_conjugate, right)
@@ -320,7 +321,7 @@ class _Riccati:
         if position == 4:
             if self.discrete:
                 return -2 * np.matmul(np.conjugate(np.matmul(self.x, self.e)), equation_cotangent)
-            return 2 * np.matmul(np.conjugate(np.matmul(self.x, self.loop)), equation_cotangent)
+            return 2 * np.matmul(np.conjugate(np.matmul(self.x, self.closed_loop)), equation_cotangent)
         return -2 * np.matmul(equation_cotangent, transpose(k))
 
     def tangent(self, position: int, t: NDArray[Any]) -> Any:
@@ -334,7 +335,9 @@ class _Riccati:
         elif position == 1:
             one_side = -matmul_chain(conj_transpose(self.left), t, self.k)
         elif position == 4:
-            one_side = np.matmul(conj_transpose(-np.matmul(self.x, self.e) if self.discrete else np.matmul(self.x, self.loop)), t)
+            one_side = np.matmul(
+                conj_transpose(-np.matmul(self.x, self.e) if self.discrete else np.matmul(self.x, self.closed_loop)), t
+            )
         else:
             one_side = -np.matmul(t, self.k)
         return self.solve(one_side + conj_transpose(one_side))

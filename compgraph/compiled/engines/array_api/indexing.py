@@ -84,10 +84,10 @@ def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], valu
 def take(xp: Namespace, a: Array, indices: Any, axis: int | None = None, mode: str = "raise") -> Array:
     if axis is None:
         a, axis = flat(xp, a), 0
-    axis, is_plain = normalize_axis_index(int(axis), a.ndim), is_static((indices,))
-    length, indices = a.shape[axis], np.asarray(indices) if is_plain else indices
+    axis, is_static_index = normalize_axis_index(int(axis), a.ndim), is_static((indices,))
+    length, indices = a.shape[axis], np.asarray(indices) if is_static_index else indices
     if mode == "clip":
-        indices = np.clip(indices, 0, length - 1) if is_plain else xp.clip(indices, 0, length - 1)
+        indices = np.clip(indices, 0, length - 1) if is_static_index else xp.clip(indices, 0, length - 1)
     elif mode == "wrap":
         indices = indices % length
     return getitem(xp, a, *(slice(None),) * axis, indices)
@@ -100,16 +100,16 @@ def take_along_axis(xp: Namespace, arr: Array, indices: Any, axis: int = -1) -> 
         return move_elements(xp, np.take_along_axis, arr, indices, axis)
     indices = wrap_negative(xp, indices, arr.shape[axis])
     shape = np.broadcast_shapes(*[tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(x.shape)) for x in (arr, indices)])
-    full = [tuple(x.shape[axis] if k == axis % arr.ndim else n for k, n in enumerate(shape)) for x in (arr, indices)]
-    return xp.take_along_axis(xp.broadcast_to(arr, full[0]), xp.broadcast_to(indices, full[1]), axis=int(axis))
+    full_shapes = [tuple(x.shape[axis] if k == axis % arr.ndim else n for k, n in enumerate(shape)) for x in (arr, indices)]
+    return xp.take_along_axis(xp.broadcast_to(arr, full_shapes[0]), xp.broadcast_to(indices, full_shapes[1]), axis=int(axis))
 
 
 def insert(xp: Namespace, arr: Array, obj: Any, values: Array, axis: Any = None) -> Array:
     if not is_static((obj,)):
         raise UnsupportedError("insert at computed positions")
-    both = xp.concat([flat(xp, arr), flat(xp, values)])
+    elements = xp.concat([flat(xp, arr), flat(xp, values)])
     positions = [np.arange(size_of(arr)).reshape(arr.shape), size_of(arr) + np.arange(size_of(values)).reshape(values.shape)]
-    return gather(xp, both, np.insert(positions[0], obj, positions[1], axis=axis))
+    return gather(xp, elements, np.insert(positions[0], obj, positions[1], axis=axis))
 
 
 def sort(xp: Namespace, a: Array, axis: int = -1, stable: object = None, descending: bool = False) -> Array:

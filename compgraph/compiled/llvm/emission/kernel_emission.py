@@ -159,7 +159,7 @@ class KernelParameters:
         return self._ir.cast("bitcast", word, DOUBLE) if step.operand_dtype(argnum).kind == "f" else word
 
     def length(self, depth: int) -> int | Value:
-        """Return the trip count of a loop."""
+        """Return the trip count of a loop of the nest, by its depth."""
         return self._values["length", depth]
 
     def stride(self, depth: int, view: BufferView) -> int | Value:
@@ -184,7 +184,7 @@ class KernelParameters:
         return self._starts[view] if register is None else register
 
     def trip_count(self, index: LoopIndex) -> int | Value:
-        """Return the trip count of a loop."""
+        """Return the trip count of a loop that contains nests."""
         return self._values["trip count", self._record.loops[index]]
 
     def literal(self, step_index: int, argnum: int) -> Value | None:

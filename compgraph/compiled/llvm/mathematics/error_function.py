@@ -34,7 +34,7 @@ _ERFCX = (
 
 
 def _erf_slope(ir: IRBuilder, x: Value, limit: float) -> tuple[Value, Value]:
-    """Return where ``|x|`` is below a limit, and there ``erf(x) / x - 1``."""
+    """Return the mask of elements with ``|x| < limit``, and ``erf(x) / x - 1``, which is valid for these elements."""
     a = clamp_magnitude(ir, x, limit)
     square = ir.binary("fmul", a, a)
     is_near = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(limit), x))

@@ -218,7 +218,7 @@ class RerolledLoop:
         return value.view_at(view, iteration, loop_index, number_stride // owner.buffer_count)
 
     def initial_copies(self, loops: LoopSet) -> list[Step]:
-        """Return the copies before the loop: of values that the first iterations read as those of earlier iterations."""
+        """Return the copies of initial values: the first iterations read them in place of values of earlier iterations."""
         steps: list[Step] = []
         for position, value in enumerate(self.values):
             for distance in sorted(value.initial_distances):
@@ -232,7 +232,7 @@ class RerolledLoop:
         return steps
 
     def carried_copies(self) -> list[Map]:
-        """Return the copies at the end of an iteration: of the values that the next iteration reads.
+        """Return the copies of loop-carried values at the end of an iteration, for the next iteration.
 
         A copy has the iteration space of the step that computes the value, so that it can join the nest of this step.
         """
@@ -306,7 +306,7 @@ class LoopSet:
         return is_regular
 
     def _same_value_mask(self, numbers: NDArray[Any]) -> Any:
-        """Return a mask of the buffers that hold the same value of an earlier loop, in different iterations."""
+        """Return a mask of the buffers that hold one value of an earlier loop: each holds the value of one of its iterations."""
         is_in_range = (numbers >= 0) & (numbers < len(self._owner))
         owners = np.where(is_in_range, self._owner[np.where(is_in_range, numbers, 0)], -1)
         main_owner = int(np.bincount(owners + 1, minlength=1)[1:].argmax()) if (owners >= 0).any() else -1

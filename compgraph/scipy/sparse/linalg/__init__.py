@@ -16,18 +16,18 @@ _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 
 
 def _linear_operator_method(name: str) -> Any:
-    """Return the method of LinearOperator for nodes, which calls the user's function or the represented product."""
+    """Return a method of LinearOperator for nodes: it calls the method `name`, by which a user or SciPy defines the product."""
 
     def apply(self: Any, x: Any) -> Any:
         x = stack_nested(x)
-        rows = self.shape[0] if name.startswith("_r") else self.shape[1]
-        if x.shape[0] != rows:
+        input_length = self.shape[0] if name.startswith("_r") else self.shape[1]
+        if x.shape[0] != input_length:
             raise ValueError("dimension mismatch")
         if "vec" not in name:
             return stack_nested(getattr(self, name)(x))
         result = stack_nested(getattr(self, name)(x))
-        columns = self.shape[1] if name.startswith("_r") else self.shape[0]
-        return np.reshape(result, (columns,) if x.ndim == 1 else (columns, 1))
+        output_length = self.shape[1] if name.startswith("_r") else self.shape[0]
+        return np.reshape(result, (output_length,) if x.ndim == 1 else (output_length, 1))
 
     return apply
 
@@ -57,7 +57,7 @@ POLICY = Policy(
         **{f"LinearOperator.{name}": _linear_operator_method(f"_{name}") for name in ("matvec", "rmatvec", "matmat", "rmatmat")},
         **{f"LinearOperator.{name}": _product for name in ("dot", "__matmul__", "__mul__", "__call__")},
     },
-    always=frozenset({"splu", "spilu", "factorized"}),
+    always_replaced=frozenset({"splu", "spilu", "factorized"}),
     plain=frozenset(
         {"ArpackError", "ArpackNoConvergence", "MatrixRankWarning", "SuperLU", "LinearOperator", "use_solver"}
         | {"LaplacianNd", "is_sptriangular", "spbandwidth"}
