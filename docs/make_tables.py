@@ -101,7 +101,7 @@ def scipy_rows() -> dict[str, list[tuple[str, str]]]:
         importlib.import_module(module)
         policy = policy_of(family)
         public = [(name, kind) for name, kind in policy.kinds() if not name.startswith("_")]
-        rows = [(name, "calls the user's function" if name in policy.always else KINDS[kind]) for name, kind in public]
+        rows = [(name, "calls the user's function" if name in policy.always_replaced else KINDS[kind]) for name, kind in public]
         functions[module] = sorted(rows)
     return functions
 

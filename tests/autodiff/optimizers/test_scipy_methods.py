@@ -88,8 +88,8 @@ def test_minimize_passes_derivatives_that_method_uses(method: str, monkeypatch: 
     kind, f = METHODS[method], plain_minimize(bowl, tree())
     x, v = np.linspace(-1, 1, 6), np.arange(6.0)
     assert options["jac"] is (True if kind.gradient else None)
-    assert (options["hess"] is not None) == (kind.second == "matrix")
-    assert (options["hessp"] is not None) == (kind.second == "products")
+    assert (options["hess"] is not None) == (kind.hessian == "matrix")
+    assert (options["hessp"] is not None) == (kind.hessian == "products")
     if not kind.gradient:
         assert options["fun"](x) == f(x)
         return
@@ -97,9 +97,9 @@ def test_minimize_passes_derivatives_that_method_uses(method: str, monkeypatch: 
     assert (type(value), value) == (float, f(x))
     np.testing.assert_allclose(slope, differences(f, x), rtol=1e-6, atol=1e-6)
     hessian = differences(lambda z: options["fun"](z)[1], x)
-    if kind.second == "matrix":
+    if kind.hessian == "matrix":
         np.testing.assert_allclose(options["hess"](x), hessian, rtol=1e-6, atol=1e-6)
-    if kind.second == "products":
+    if kind.hessian == "products":
         np.testing.assert_allclose(options["hessp"](x, v), hessian @ v, rtol=1e-6, atol=1e-6)
         y = x + 1  # another point, then the first again
         np.testing.assert_allclose(

@@ -28,9 +28,9 @@ def test_policy_lists_functions_with_replacement() -> None:
     policy = policy_of("integrate")
     assert ad is not None
     assert {"quad", "solve_ivp"} <= policy.replacements.keys()
-    assert {"quad", "solve_ivp"} <= policy.always
+    assert {"quad", "solve_ivp"} <= policy.always_replaced
     assert "nquad" in policy.replacements
-    assert "nquad" not in policy.always
+    assert "nquad" not in policy.always_replaced
     assert not {"quad", "nquad", "solve_ivp"} & policy.unsupported.keys()
 
 

@@ -30,7 +30,7 @@ def test_policies_cover_every_public_name_once() -> None:
                 counts = Counter(each for each, _ in policy.kinds())
                 assert [each for each, count in counts.items() if count > 1] == []
                 assert public_names(module) - {each for each in counts if "." not in each} == set()
-                assert policy.always <= policy.replacements.keys() | policy.own_code
+                assert policy.always_replaced <= policy.replacements.keys() | policy.own_code
 
 
 def test_policies_of_unsupported_functions_have_advice() -> None:

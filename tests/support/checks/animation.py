@@ -72,9 +72,9 @@ def check_steps(case: Case) -> None:
     out = case.function(*variables)
     sweeps = [backward(out, variables, None), *(forward(out, x, None) for x in variables)]
     for step in sweeps[0].steps:
-        if step.local is not None:
-            assert np.shape(step.local) == step.node.shape
-            product = np.sum(step.incoming * step.local)
+        if step.local_derivative is not None:
+            assert np.shape(step.local_derivative) == step.node.shape
+            product = np.sum(step.incoming * step.local_derivative)
             product = product if np.iscomplexobj(step.contribution) else np.real(product)
             np.testing.assert_allclose(product, np.sum(step.contribution), rtol=1e-6, atol=1e-9)
     names = unique_names(breadth_first(out))

@@ -1,6 +1,6 @@
 """Lowering of matrix products and tensor contractions, and of systems, inverses, determinants and factors of small matrices.
 
-A contraction (`einsum`, `tensordot` ...) is a sum of products of factors with labelled axes. Factors are multiplied in pairs,
+A contraction (`einsum`, `tensordot` ...) is a sum of products of factors with labeled axes. Factors are multiplied in pairs,
 preferably those whose product is summed at once, as matrix products if possible. A label is summed as soon as neither another
 factor nor the result has it.
 
@@ -80,7 +80,7 @@ Labels = tuple[Hashable, ...]
 
 
 class Factor(NamedTuple):
-    """An array with labelled axes."""
+    """An array with labeled axes."""
 
     view: BufferView
     labels: Labels
