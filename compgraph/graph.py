@@ -275,8 +275,8 @@ def _recover_view(node: NDArray[Any]) -> bool:
     with recording_on():
         view_node = bind(np.expand_dims, (source,), {"axis": tuple(range(num_new))})
     node.__class__ = type(view_node)
-    for kind in type(view_node).__mro__:
-        for slot in getattr(kind, "__slots__", ()):
+    for cls in type(view_node).__mro__:
+        for slot in getattr(cls, "__slots__", ()):
             if hasattr(view_node, slot):
                 setattr(node, slot, getattr(view_node, slot))
     return True

@@ -220,7 +220,7 @@ def _fill(self: Any, value: object) -> None:
 
 
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    """``__array_ufunc__`` on the real memory; NotImplemented if an operand is a node, to which NumPy then dispatches."""
+    """``__array_ufunc__`` on the backing array; NotImplemented if an operand is a node, to which NumPy then dispatches."""
     out = options.get("out", ())
     if any(isinstance(value, Value) for value in (*inputs, *out)):
         return NotImplemented
@@ -241,7 +241,7 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: An
 def _array_function(
     self: Any, function: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """``__array_function__`` on the real memory; NotImplemented if an argument is a node, to which NumPy then dispatches."""
+    """``__array_function__`` on the backing array; NotImplemented if an argument is a node, to which NumPy then dispatches."""
     if any(issubclass(cls, Value) for cls in types):
         return NotImplemented
     index = kwargs.get("indices", args[1] if len(args) > 1 else None)  # np.take does not dispatch to its indices
@@ -319,13 +319,13 @@ def _make_inplace_operator(name: str) -> Any:
 
 
 def _make_unary_operator(name: str) -> Any:
-    """Make a unary operator that computes in the real memory."""
+    """Make a unary operator that computes in the backing array."""
     numpy_method = getattr(ndarray, name)
     return lambda self: wrap_result(numpy_method(unwrap_buffer(self)), (self,))
 
 
 def _make_special_method(name: str) -> Any:
-    """Make a special method of the real memory, such as ``__int__``, whose result stays as NumPy returns it."""
+    """Make a special method of the backing array, such as ``__int__``, whose result stays as NumPy returns it."""
     numpy_method = getattr(ndarray, name)
     return lambda self, *args: numpy_method(unwrap_buffer(self), *map(unwrap_buffer, args))
 
@@ -368,7 +368,7 @@ def _make_view_attribute(name: str) -> property:
 
 
 def _make_attribute(name: str) -> property:
-    """Make an attribute of the real memory, such as ``dtype``; it can be set if NumPy's can."""
+    """Make an attribute of the backing array, such as ``dtype``; it can be set if NumPy's can."""
     descriptor = getattr(ndarray, name)
     write = getattr(descriptor, "__set__", None)
     return property(

@@ -78,7 +78,7 @@ def copy_for_nodes(instance: object) -> Any:
 
 def _attributes(instance: object) -> Iterator[tuple[str, Any]]:
     """The attributes in the ``__dict__`` and the slots of an object."""
-    slots = [name for kind in type(instance).__mro__ for name in getattr(kind, "__slots__", ())]
+    slots = [name for cls in type(instance).__mro__ for name in getattr(cls, "__slots__", ())]
     for name in [*getattr(instance, "__dict__", ()), *slots]:
         if hasattr(instance, name):
             yield name, getattr(instance, name)

@@ -82,8 +82,8 @@ class Tracing(Setting):
         LOGS.add(weakref.ref(self.leak_errors, LOGS.discard))
         super().__enter__()
 
-    def __exit__(self, kind: type | None = None, error: Any = None, trace: object = None) -> None:  # type: ignore[override]
-        super().__exit__(kind, error, trace)
+    def __exit__(self, error_class: type | None = None, error: Any = None, trace: object = None) -> None:  # type: ignore[override]
+        super().__exit__(error_class, error, trace)
         _close(self.leak_errors, error)
 
 
@@ -113,7 +113,7 @@ class Strict(Context):
         LOGS.add(weakref.ref(log, LOGS.discard))
         self._enter({_tracing: True, OWN_LOG: log, **others}, 3)
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, error_class: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         _close(self._leave().changes[OWN_LOG], error)
 
 

@@ -8,7 +8,7 @@ An element or a sum of an array is an np.float64 in NumPy, and so a float. ``isi
 `functools.singledispatch` and the abstract classes of `numbers` read ``v.__class__``. For a scalar value this is the scalar type
 of its dtype in user code, and the node class in code of `compgraph` and `autodiff`. ``type(v)`` is the node or tracer class.
 
-A `Buffer` is an array that the differentiated function allocates: real memory that C code may fill, until a tracer is written
+A `Buffer` is an array that the differentiated function allocates. C code may fill it until a tracer is written
 into it or into a view of it. From then on it is a tracer. A `Borrowed` array belongs to the caller of the operator. It shares the
 caller's memory, its copies are buffers, and a tracer written into it raises.
 """
@@ -194,7 +194,7 @@ class ClassViews(ndarray):
 BUFFERS = frozenset({Buffer, TransformBuffer})
 TRACEABLE = BUFFERS | {Borrowed}
 ARRAYS = TRACEABLE | {ndarray}  # the classes of plain arrays
-OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
+OPAQUE_CLASSES.update(cls.__name__ for cls in BUFFERS)
 
 
 def new_buffer(array: NDArray[Any], root: Buffer | TransformBuffer | None = None) -> Any:
@@ -248,7 +248,7 @@ def borrow(array: NDArray[Any]) -> Any:
 
 
 def unwrap_buffer(value: Any) -> Any:
-    """Return the real memory of a buffer or borrowed array; other values unchanged."""
+    """Return the backing array of a buffer or borrowed array; other values unchanged."""
     cls = type(value)
     if cls is ndarray:
         return value

@@ -119,7 +119,7 @@ def vspace(value: object) -> Any:
     """
     maker = VSpace.mappings.get(type(value) if type(value) in VSpace.mappings else kind_of(value))
     if maker is None:
-        known = ", ".join(sorted({kind.__name__ for kind in VSpace.mappings}))
+        known = ", ".join(sorted({cls.__name__ for cls in VSpace.mappings}))
         raise TypeError(f"vspace: {value!r} of class {type(value).__name__} has no vector space; these classes have: {known}")
     return maker(getval(value) if isinstance(value, Value) else value)
 
@@ -333,8 +333,8 @@ TupleVSpace.register(tuple)
 DictVSpace.register(dict)
 
 
-def _result_space(kind: type) -> type:
-    return type(f"{kind.__name__}VSpace", (NamedTupleVSpace,), {"seq_type": kind})
+def _result_space(cls: type) -> type:
+    return type(f"{cls.__name__}VSpace", (NamedTupleVSpace,), {"seq_type": cls})
 
 
 for _kind in {
