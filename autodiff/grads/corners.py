@@ -25,6 +25,7 @@ from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
 from compgraph.context import higher_derivatives
 from compgraph.graph import to_values
+from compgraph.guards import guarded_value
 from compgraph.values import Value
 
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
@@ -85,20 +86,23 @@ ops.register_operation(cornered, "cornered", corner="undefined")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 
-def _undefined(where: Array) -> Any:
-    """Return nan where `where` holds, with a warning by NumPy, and 0 elsewhere."""
+def _undefined(is_corner: Callable[..., Any], *operands: object) -> Any:
+    """Return nan where `is_corner` holds, with a warning by NumPy, and 0 elsewhere. Recorded corners are guarded."""
+    where = is_corner(*[np.asarray(to_values(x)) for x in operands])
+    if np.any(where):
+        mask = is_corner(*operands)
+        if isinstance(mask, Value):  # the nan is a constant of the graph
+            guarded_value(mask, "where a second derivative is undefined")
     return np.divide(0.0, np.where(where, 0.0, 1.0))
 
 
 def _pull_corner_marker(h: Array, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     """Return nan at a corner where the cotangent `h` is 0: the second derivative may exist, but is unknown."""
-    h, t, z = (np.asarray(to_values(x)) for x in (h, t, z))
-    return _undefined((z == 0) & (t != 0) & (h == 0))
+    return _undefined(lambda h, t, z: (z == 0) & (t != 0) & (h == 0), h, t, z)
 
 
 def _push_corner_marker(s: NDArray[Any], out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
-    s, t, z = (np.asarray(to_values(x)) for x in (s, t, z))
-    return _undefined((z == 0) & (t != 0) & (s != 0))
+    return _undefined(lambda s, t, z: (z == 0) & (t != 0) & (s != 0), s, t, z)
 
 
 cornered_grad = elementwise("cornered", None, _pull_corner_marker).tangent(None, _push_corner_marker)

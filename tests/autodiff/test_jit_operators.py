@@ -125,6 +125,26 @@ def test_jit_forward_jacobian_keeps_zeros_of_directions(name: str) -> None:
                 assert same(jitted(x), f(x)), jitted.report()
 
 
+def signed_square(v: Any) -> Any:
+    return np.sum(np.abs(v) * v)
+
+
+CORNERED = {
+    "jvp of grad": lambda v: ad.jvp(ad.grad(signed_square), (v,), (other,))[1],
+    "grad of jvp": ad.grad(lambda v: ad.jvp(signed_square, (v,), (other,))[1]),
+    "maximum": lambda v: ad.jvp(ad.grad(lambda v: np.sum(np.maximum(v, 2 * v) * v)), (v,), (other,))[1],
+}
+
+
+@pytest.mark.parametrize("name", CORNERED)
+def test_jit_at_corner_follows_later_values(name: str) -> None:
+    f = CORNERED[name]
+    with np.errstate(all="ignore"):
+        jitted = cg.jit(f, cache=False).compile(np.zeros(4))
+        for x in (np.zeros(4), vector, other, -vector):
+            assert same(jitted(x), f(x)), jitted.report()
+
+
 def test_jit_function_derivatives() -> None:
     jitted = compiled(loss, W, X)
     assert same(ad.grad(jitted)(V, X), ad.grad(loss)(V, X))
