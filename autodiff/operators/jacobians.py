@@ -265,7 +265,7 @@ class ForwardJacobian:
                     return None
                 tangent_chunks.append(tangents)
         if largest.create_graph:
-            report_unmasked(largest.nodes)
+            report_unmasked([part for chunks in chunks_of_leaves for part in chunks])
         with largest.recording():
             return [np.concatenate(chunks) if len(chunks) > 1 else chunks[0] for chunks in chunks_of_leaves]
 

@@ -61,7 +61,7 @@ def push_through(
         has_nan = contains_nan(output_tangents if isinstance(output_tangents, tuple) else (output_tangents,))
         if not (has_zeros and has_nan):
             if has_zeros and create_graph:
-                report_unmasked(nodes)
+                report_unmasked([output_tangents])
             return output_tangents
     supports_by_number = known_supports(nodes, create_graph)
     supports = {} if support is None or count is None else _compute_supports(nodes, tangents, create_graph, count)

@@ -23,7 +23,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.array_types import Array
-from compgraph.context import active_checks, recording_derivative, records_for_replay, trace_guards, unmasked_sweeps
+from compgraph.context import active_checks, recording_derivative, records_for_replay, trace_guards, unmasked_derivatives
 from compgraph.frames import set_lines_of_rules
 from compgraph.storage import Write, root_of
 from compgraph.values import Value
@@ -82,7 +82,7 @@ def run_sweep(
             errors.report()
             _record_for_supports(seed, single_pass, nodes, errors.log, support)
             if has_zeros and (support is not None or _has_inner_zeros(nodes)):
-                report_unmasked(nodes)
+                report_unmasked(cotangents.values())
             return cotangents
         del cotangents
         if guards:
@@ -95,11 +95,11 @@ def run_sweep(
     return cotangents
 
 
-def report_unmasked(nodes: Sequence[Any]) -> None:
-    """Report to the trace of a compiled function that a derivative was recorded without masks for structural zeros."""
-    unmasked = unmasked_sweeps.get()
+def report_unmasked(derivatives: Iterable[Any]) -> None:
+    """Report derivatives that were recorded without masks for structural zeros to the trace of a compiled function."""
+    unmasked = unmasked_derivatives.get()
     if unmasked is not None:
-        unmasked.append(len(nodes))
+        unmasked += derivatives
 
 
 def _run_pass(single_pass: Pass, rules: object, errors: RuleErrors, seed: object, create_graph: bool) -> dict[Any, Any]:

@@ -5,6 +5,9 @@ A program computes the unused results of a trace only if their operation may war
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
@@ -24,7 +27,7 @@ from ..context import (
     recording_for_replay,
     run_isolated,
     trace_guards,
-    unmasked_sweeps,
+    unmasked_derivatives,
 )
 from ..executor import Schedule, TripCountFamily, collect_dependencies, sources_of
 from ..guards import EvaluationGuard, Guard, collecting_leaks, is_length_guard, select_guards
@@ -254,11 +257,11 @@ def _trace(
     start = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
-    unmasked: list[int] = []
+    unmasked: list[Any] = []
     log_changes: dict[ContextVar[Any], Any] = {
         trace_guards: guard_log,
         higher_derivatives: higher_opnames,
-        unmasked_sweeps: unmasked,
+        unmasked_derivatives: unmasked,
     }
     with (
         np.errstate(all="ignore"),
@@ -279,15 +282,15 @@ def _trace(
         recorded_call = record_call()
         if truncation is not None and truncation.loops:
             require_unchanged(captured, "while tracing")
-            schedules = [_truncated_schedule(recorded_call, truncation.tables)]
+            schedules = [_truncated_schedule(recorded_call, truncation.tables, unmasked)]
             for trip_counts in truncation.further_trip_counts():
                 truncation.restart(trip_counts)
                 guard_log.clear()
-                schedules.append(_truncated_schedule(record_call(), truncation.tables))
+                schedules.append(_truncated_schedule(record_call(), truncation.tables, unmasked))
             results = recorded_call.results
             return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results), bool(unmasked))
     require_unchanged(captured, "while tracing")
-    return _full_trace(recorded_call, expected, bool(unmasked))
+    return _full_trace(recorded_call, expected, unmasked)
 
 
 class _RecordedCall(NamedTuple):
@@ -317,7 +320,7 @@ class _RecordedCall(NamedTuple):
     unused: UnusedResults
 
 
-def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...], is_unmasked: bool) -> FunctionTrace:
+def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...], unmasked: list[Any]) -> FunctionTrace:
     """Return the trace of a graph with all iterations of its loops. Raise a NotCompilableError if a program cannot repeat it."""
     inputs, start, results, guard_log, leaks, unused = recorded_call
     for position, node in enumerate(inputs):
@@ -331,6 +334,7 @@ def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...], is_unma
     if leak_descriptions:
         leak_list = "; ".join(dict.fromkeys(leak_descriptions))
         raise NotCompilableError(f"values leave the graph, and computations with them would not be repeated: {leak_list}")
+    checked = select_hidden(unmasked, collect_dependencies([*outputs, *guards])) if unmasked else []
     if unused_nodes:
         guards = [*guards, make_evaluation_guard(unused_nodes)]  # computed for their warnings and errors
     _require_local_graph(items, inputs, start)
@@ -340,7 +344,61 @@ def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...], is_unma
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
-    return FunctionTrace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant, is_unmasked)
+    if checked:
+        outputs, build = [*outputs, *checked], partial(_build_from_first, build, len(outputs))
+    return FunctionTrace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant, bool(unmasked))
+
+
+def _build_from_first(build: Callable[[Sequence[Any]], Any], count: int, values: Sequence[Any]) -> Any:
+    """Build the results from the first outputs of a program; the others are only checked for nan."""
+    return build(values[:count])
+
+
+def select_hidden(unmasked: Iterable[Any], items: Iterable[Any]) -> list[Any]:
+    """Return the derivatives whose nan may be absent from the results, because other items depend on them; see `keeps_nan`."""
+    leaves = [leaf for derivative in unmasked for leaf in (derivative if isinstance(derivative, tuple) else (derivative,))]
+    derivatives = {_without_levels(leaf) for leaf in leaves if isinstance(leaf, Value)}
+    dependents, is_hidden = set[Any](), False
+    for item in items:
+        if item in derivatives:
+            dependents.add(item)
+        elif dependents and any(source in dependents for source in sources_of(item)):
+            dependents.add(item)
+            is_hidden = is_hidden or not keeps_nan(item)
+    return [node for node in derivatives if node in dependents] if is_hidden else []
+
+
+def _without_levels(node: Any) -> Any:
+    while node.level:
+        node = node.primal
+    return node
+
+
+def keeps_nan(item: Any) -> bool:
+    """Return whether the result of an operation has nan if an operand has, or elements of an operand are left out."""
+    function = getattr(item, "function", None)
+    spec = None if function is None else ops.spec_of(function)
+    if spec is not None and (spec.moves_elements or function in (ops.copy, ops.NUMPY.sum)):
+        return True
+    return isinstance(function, np.ufunc) and _ufunc_keeps_nan(function)
+
+
+@functools.cache
+def _ufunc_keeps_nan(function: np.ufunc) -> bool:
+    """Try nan with typical other operands, such as 0, where a power is 1, and infinity, where `hypot` is infinite."""
+    numbers = (-math.inf, -1.0, 0.0, 0.5, 1.0, math.inf)
+    if function.signature is not None:
+        return False
+    with np.errstate(all="ignore"):
+        try:
+            for position in range(function.nin):
+                for others in itertools.product(numbers, repeat=function.nin - 1):
+                    operands = [*others[:position], math.nan, *others[position:]]
+                    if not np.all(np.isnan(np.asarray(function(*operands), float))):
+                        return False
+        except TypeError:
+            return False
+    return True
 
 
 def _describe_unguarded_leaks(leaks: list[Any]) -> list[str]:
@@ -348,7 +406,7 @@ def _describe_unguarded_leaks(leaks: list[Any]) -> list[str]:
     return [str(leak) for leak in leaks if leak.description not in _GUARDED_CONVERSIONS]
 
 
-def _truncated_schedule(recorded_call: _RecordedCall, tables: list[Any]) -> Schedule:
+def _truncated_schedule(recorded_call: _RecordedCall, tables: list[Any], unmasked: list[Any]) -> Schedule:
     """Return the schedule of a trace with truncated loops, whose inputs include the `tables` of constants.
 
     The values in such a trace are wrong. Raise a LoopMismatchError if the trace depends on them, or has effects besides its
@@ -369,6 +427,7 @@ def _truncated_schedule(recorded_call: _RecordedCall, tables: list[Any]) -> Sche
         or _describe_unguarded_leaks(leaks)
         or not results.outputs
         or any(node.memory for node in schedule_inputs)
+        or select_hidden(unmasked, items)
     ):
         raise LoopMismatchError
     _require_local_graph(items, inputs, start)

@@ -37,7 +37,7 @@ from .settings import (
     sealing,
     trace_guards,
     tracking_indices,
-    unmasked_sweeps,
+    unmasked_derivatives,
     with_default_dtype,
     wrappers,
     wrapping_buffers,
@@ -50,6 +50,6 @@ __all__ = [
     "is_tracking_indices", "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording",
     "recording_derivative", "recording_for_replay", "recording_on", "records_for_replay", "rerecording", "reset_after_fork",
     "restart_names", "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing",
-    "sync_variables", "trace_guards", "tracking_indices", "unmasked_sweeps", "with_default_dtype", "wrappers",
+    "sync_variables", "trace_guards", "tracking_indices", "unmasked_derivatives", "with_default_dtype", "wrappers",
     "wrapping_buffers",
 ]  # fmt: skip

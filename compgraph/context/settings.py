@@ -96,9 +96,9 @@ records_for_replay: ContextVar[bool] = layered_variable("records_for_replay", Fa
 # differentiated again adds its opname to the list, and the trace is repeated without the assumption.
 higher_derivatives: ContextVar[list[str] | None] = layered_variable("higher_derivatives", None)
 
-# A list while a function is traced for compilation; None otherwise. A sweep adds the number of its nodes if its results may be
-# nan because it was recorded without masks for structural zeros.
-unmasked_sweeps: ContextVar[list[int] | None] = layered_variable("unmasked_sweeps", None)
+# A list while a function is traced for compilation; None otherwise. A sweep adds the derivatives that may be nan in later runs
+# because they were recorded without masks for structural zeros.
+unmasked_derivatives: ContextVar[list[Any] | None] = layered_variable("unmasked_derivatives", None)
 
 # Whether a derivative is being recorded. Arrays made by rules are never written into, so fewer views need to be active.
 deriving: ContextVar[bool] = layered_variable("deriving", False)

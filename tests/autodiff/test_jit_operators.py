@@ -125,6 +125,42 @@ def test_jit_forward_jacobian_keeps_zeros_of_directions(name: str) -> None:
                 assert same(jitted(x), f(x)), jitted.report()
 
 
+def selected_roots(v: Any) -> Any:
+    return np.sum(np.where(v > 0.3, np.sqrt(v - 0.3), v**2))
+
+
+def slope(v: Any) -> Any:
+    return ad.grad(selected_roots)(v)
+
+
+HIDING_NAN = {
+    "nan_to_num": lambda v: np.nan_to_num(slope(v)),
+    "comparison": lambda v: np.where(slope(v) < v, slope(v), v),
+    "fmax": lambda v: np.fmax(slope(v), -9.0),
+    "nansum": lambda v: np.nansum(slope(v)),
+    "branch": lambda v: v * 2 if slope(v)[1] < 0 else v * 3,
+    "write": lambda v: np.fmax(written_slope(v), -9.0),
+    "jvp": lambda v: np.fmax(ad.jacfwd(lambda v: roots(np.abs(v)))(v * (v > 0)), -9.0),
+}
+
+
+def written_slope(v: Any) -> Any:
+    y = np.zeros(len(v) + 1)
+    y[1:] = slope(v)
+    return y
+
+
+@pytest.mark.parametrize("name", HIDING_NAN)
+def test_jit_checks_derivatives_whose_nan_is_hidden(name: str) -> None:
+    """At the second point, the derivative in its short form is nan, which the result does not show."""
+    f = HIDING_NAN[name]
+    with np.errstate(all="ignore"):
+        jitted = cg.jit(f, cache=False).compile(np.array([0.5, 0.6]))
+        for x in (np.array([0.5, 0.6]), np.array([0.5, -1.0]), np.array([0.7, -2.0])):
+            for _ in range(2):
+                assert same(jitted(x), f(x)), jitted.report()
+
+
 def signed_square(v: Any) -> Any:
     return np.sum(np.abs(v) * v)
 
