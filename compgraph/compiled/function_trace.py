@@ -272,25 +272,25 @@ def _trace(
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
 
         def record_call() -> _RecordedCall:
+            unmasked.clear()
             result, leaks, unused = call_on_tracers()
             if tracing.leak_errors:  # the function caught an error of tracing, and took a branch that NumPy does not take
                 raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing.leak_errors[0]}")
             if truncation is not None and truncation.has_failed:
                 raise LoopMismatchError
-            return _RecordedCall(inputs, start, ResultTree(result, expected), guard_log, leaks, unused)
+            return _RecordedCall(inputs, start, ResultTree(result, expected), guard_log, leaks, unused, list(unmasked))
 
         recorded_call = record_call()
         if truncation is not None and truncation.loops:
             require_unchanged(captured, "while tracing")
-            schedules = [_truncated_schedule(recorded_call, truncation.tables, unmasked)]
+            schedules = [_truncated_schedule(recorded_call, truncation.tables)]
             for trip_counts in truncation.further_trip_counts():
                 truncation.restart(trip_counts)
                 guard_log.clear()
-                schedules.append(_truncated_schedule(record_call(), truncation.tables, unmasked))
-            results = recorded_call.results
-            return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results), bool(unmasked))
+                schedules.append(_truncated_schedule(record_call(), truncation.tables))
+            return _family_trace(schedules, truncation, recorded_call, _numpy_fallback(f, call, recorded_call.results))
     require_unchanged(captured, "while tracing")
-    return _full_trace(recorded_call, expected, unmasked)
+    return _full_trace(recorded_call, expected)
 
 
 class _RecordedCall(NamedTuple):
@@ -310,6 +310,8 @@ class _RecordedCall(NamedTuple):
         The values that left the graph.
     unused : UnusedResults
         The operations that may be unused.
+    unmasked : list of Node
+        The derivatives that were recorded without masks for structural zeros.
     """
 
     inputs: list[Any]
@@ -318,11 +320,18 @@ class _RecordedCall(NamedTuple):
     guard_log: list[Guard]
     leaks: list[Any]
     unused: UnusedResults
+    unmasked: list[Any]
+
+    def make_builder(self, has_checked_outputs: bool) -> Callable[[Sequence[Any]], Any]:
+        """Return a function that builds the results from the outputs of a program, of which the last may be only checked."""
+        build = self.results.make_builder()
+        count = len(self.results.outputs)
+        return (lambda values: build(values[:count])) if has_checked_outputs else build
 
 
-def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...], unmasked: list[Any]) -> FunctionTrace:
+def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...]) -> FunctionTrace:
     """Return the trace of a graph with all iterations of its loops. Raise a NotCompilableError if a program cannot repeat it."""
-    inputs, start, results, guard_log, leaks, unused = recorded_call
+    inputs, start, results, guard_log, leaks, unused, unmasked = recorded_call
     for position, node in enumerate(inputs):
         if node.memory:
             raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line}); copy it first")
@@ -338,26 +347,19 @@ def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...], unmaske
     if unused_nodes:
         guards = [*guards, make_evaluation_guard(unused_nodes)]  # computed for their warnings and errors
     _require_local_graph(items, inputs, start)
-    build = results.make_builder()
+    build = recorded_call.make_builder(bool(checked))
     traced_result = build([np.asarray(node.raw_value)[()] for node in outputs])
     require_close_results(traced_result, expected, "the traced result", [node.raw_value for node in inputs])
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
-    if checked:
-        outputs, build = [*outputs, *checked], partial(_build_from_first, build, len(outputs))
-    return FunctionTrace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant, bool(unmasked))
-
-
-def _build_from_first(build: Callable[[Sequence[Any]], Any], count: int, values: Sequence[Any]) -> Any:
-    """Build the results from the first outputs of a program; the others are only checked for nan."""
-    return build(values[:count])
+    return FunctionTrace(Schedule.of([*outputs, *checked], guards, inputs), build, len(items), is_constant, bool(unmasked))
 
 
 def select_hidden(unmasked: Iterable[Any], items: Iterable[Any]) -> list[Any]:
     """Return the derivatives whose nan may be absent from the results, because other items depend on them; see `keeps_nan`."""
     leaves = [leaf for derivative in unmasked for leaf in (derivative if isinstance(derivative, tuple) else (derivative,))]
-    derivatives = {_without_levels(leaf) for leaf in leaves if isinstance(leaf, Value)}
+    derivatives = dict.fromkeys(_without_levels(leaf) for leaf in leaves if isinstance(leaf, Value))
     dependents, is_hidden = set[Any](), False
     for item in items:
         if item in derivatives:
@@ -406,13 +408,13 @@ def _describe_unguarded_leaks(leaks: list[Any]) -> list[str]:
     return [str(leak) for leak in leaks if leak.description not in _GUARDED_CONVERSIONS]
 
 
-def _truncated_schedule(recorded_call: _RecordedCall, tables: list[Any], unmasked: list[Any]) -> Schedule:
+def _truncated_schedule(recorded_call: _RecordedCall, tables: list[Any]) -> Schedule:
     """Return the schedule of a trace with truncated loops, whose inputs include the `tables` of constants.
 
     The values in such a trace are wrong. Raise a LoopMismatchError if the trace depends on them, or has effects besides its
     results.
     """
-    inputs, start, results, guard_log, leaks, unused = recorded_call
+    inputs, start, results, guard_log, leaks, unused, unmasked = recorded_call
     items = collect_dependencies([*results.outputs, *inputs])
     guards, leak_descriptions = select_guards(guard_log, items)
     schedule_inputs = [*inputs, *tables]
@@ -427,19 +429,17 @@ def _truncated_schedule(recorded_call: _RecordedCall, tables: list[Any], unmaske
         or _describe_unguarded_leaks(leaks)
         or not results.outputs
         or any(node.memory for node in schedule_inputs)
-        or select_hidden(unmasked, items)
     ):
         raise LoopMismatchError
     _require_local_graph(items, inputs, start)
-    return Schedule.of(results.outputs, (), schedule_inputs)
+    return Schedule.of([*results.outputs, *select_hidden(unmasked, items)], (), schedule_inputs)
 
 
 def _family_trace(
     schedules: list[Schedule],
     truncation: LoopTruncation,
-    results: ResultTree,
+    recorded_call: _RecordedCall,
     numpy_fallback: Callable[..., Any],
-    is_unmasked: bool,
 ) -> FunctionTrace:
     """Return a trace whose program is extrapolated from truncated schedules."""
     trip_counts = [truncation.min_trip_counts, *truncation.further_trip_counts()]
@@ -450,7 +450,8 @@ def _family_trace(
     size = sizes[0] + sum(n * growth for n, growth in zip(omitted_iterations, growths, strict=True))
     tables = [np.asarray(table.raw_value) for table in truncation.tables]
     family = TripCountFamily(trip_counts, schedules, full_trip_counts, tables, numpy_fallback)
-    return FunctionTrace(schedules[0], results.make_builder(), size, False, is_unmasked, family)
+    build = recorded_call.make_builder(len(schedules[0].outputs) > len(recorded_call.results.outputs))
+    return FunctionTrace(schedules[0], build, size, False, bool(recorded_call.unmasked), family)
 
 
 def _numpy_fallback(f: Any, call: Call, results: ResultTree) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
