@@ -91,7 +91,9 @@ def rebind(function: Callable[..., Any]) -> Any:
             elif isinstance(value, FunctionType) and value.__module__ == own_globals["__name__"]:
                 namespace[name] = _with_globals(value, namespace)
             else:
-                namespace[name] = _replacement(value)
+                original = getattr(NUMPY, name, None)  # of a name that is patched while a function is differentiated
+                is_patch = original is not None and getattr(value, "__wrapped__", None) is original
+                namespace[name] = _replacement(original if is_patch else value)
     return _with_globals(function, namespace)
 
 

@@ -265,6 +265,23 @@ def test_containers_of_nodes_are_converted(convert: Any) -> None:
     assert convert(Table(x)).tolist() == x.tolist()
 
 
+def test_numpy_code_is_recorded_after_a_captured_numpy_function_was_called() -> None:
+    """The call patches names in NumPy's module, before `np.diff` of that module runs on nodes for the first time."""
+    program = """
+import numpy as np
+import autodiff as ad
+class Table:
+    def __init__(self, values):
+        self.values = values
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+def slope(convert):
+    return ad.grad(lambda x: np.sum(convert(Table(x * x)) * np.diff(x, prepend=0.0)))(np.array([1.0, 3.0]))
+assert slope(np.asarray_chkfinite).tolist() == [3.0 - 9.0, 9.0 + 12.0]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 @pytest.mark.parametrize("limits", [{"min": 0, "max": 2.5}, {"a_min": 0, "a_max": 2.5}, {"max": 2.5}])
 def test_clip_takes_all_arguments_by_keyword(limits: dict[str, float]) -> None:
     x = np.array([1.0, 2.0, 3.0])
