@@ -379,10 +379,10 @@ def _without_levels(node: Any) -> Any:
 def keeps_nan(item: Any) -> bool:
     """Return whether the result of an operation has nan if an operand has, or elements of an operand are left out."""
     function = getattr(item, "function", None)
+    if isinstance(function, np.ufunc):
+        return _ufunc_keeps_nan(function)
     spec = None if function is None else ops.spec_of(function)
-    if spec is not None and (spec.moves_elements or function in (ops.copy, ops.NUMPY.sum)):
-        return True
-    return isinstance(function, np.ufunc) and _ufunc_keeps_nan(function)
+    return spec is not None and spec.moves_elements
 
 
 @functools.cache
