@@ -20,8 +20,6 @@ from compgraph.compiled.engines import engine_loops
 from compgraph.executor import passes
 from tests.support.cases import OPERATIONS, cases_of
 from tests.support.failures import Failures
-from tests.support.programs.harness import CORPORA, inputs_of
-from tests.support.programs.program import Program
 from tests.support.random_slices import program_of_slices
 
 X = np.linspace(0.1, 1.0, 10)
@@ -492,9 +490,8 @@ def test_jax_loops_keep_programs_short(program: Any) -> None:
     assert lengths[1] <= lengths[0] + 5
 
 
-def textbook_outcome(program: Program, backend: Any) -> str:
+def textbook_outcome(case: Any, backend: Any) -> str:
     """Outcome of value and gradient of a program that is called twice, the second time by a library: "right", or an error."""
-    case = inputs_of(program)
     function = cg.jit(ad.value_and_grad(case.total, argnums=case.argnums), backend=backend)
     try:
         function(*case.arguments)
@@ -513,12 +510,15 @@ def textbook_outcome(program: Program, backend: Any) -> str:
 )
 def test_engines_textbook_programs(name: str) -> None:
     """Programs run unchanged with the right value and gradient, or raise; most of them run."""
+    pytest.importorskip("pandas")
+    from tests.support.programs.harness import CORPORA, inputs_of
+
     backend, outcomes = backend_of(name), []
     with warnings.catch_warnings(), Failures("programs") as failures:
         warnings.simplefilter("ignore")
         for program in CORPORA["textbook"]:
             with failures.case(program.name):
-                outcomes.append(textbook_outcome(program, backend))
+                outcomes.append(textbook_outcome(inputs_of(program), backend))
     assert outcomes.count("right") >= 150
 
 
