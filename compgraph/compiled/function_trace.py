@@ -5,9 +5,6 @@ A program computes the unused results of a trace only if their operation may war
 
 from __future__ import annotations
 
-import functools
-import itertools
-import math
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import partial
@@ -29,7 +26,7 @@ from ..context import (
     trace_guards,
     unmasked_derivatives,
 )
-from ..executor import Schedule, TripCountFamily, collect_dependencies, sources_of
+from ..executor import Schedule, TripCountFamily, collect_dependencies, select_hidden, sources_of
 from ..guards import EvaluationGuard, Guard, collecting_leaks, is_length_guard, select_guards
 from ..interception import UNSEEDED, DrawMonitor, as_borrowed, generator_state, intercept, reachable_generators, with_draw_handler
 from ..interpreters import ObservedInterpreter
@@ -354,53 +351,6 @@ def _full_trace(recorded_call: _RecordedCall, expected: tuple[Any, ...]) -> Func
     if not outputs and inputs:  # a program needs an output, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
     return FunctionTrace(Schedule.of([*outputs, *checked], guards, inputs), build, len(items), is_constant, bool(unmasked))
-
-
-def select_hidden(unmasked: Iterable[Any], items: Iterable[Any]) -> list[Any]:
-    """Return the derivatives whose nan may be absent from the results, because other items depend on them; see `keeps_nan`."""
-    leaves = [leaf for derivative in unmasked for leaf in (derivative if isinstance(derivative, tuple) else (derivative,))]
-    derivatives = dict.fromkeys(_without_levels(leaf) for leaf in leaves if isinstance(leaf, Value))
-    dependents, is_hidden = set[Any](), False
-    for item in items:
-        if item in derivatives:
-            dependents.add(item)
-        elif dependents and any(source in dependents for source in sources_of(item)):
-            dependents.add(item)
-            is_hidden = is_hidden or not keeps_nan(item)
-    return [node for node in derivatives if node in dependents] if is_hidden else []
-
-
-def _without_levels(node: Any) -> Any:
-    while node.level:
-        node = node.primal
-    return node
-
-
-def keeps_nan(item: Any) -> bool:
-    """Return whether the result of an operation has nan if an operand has, or elements of an operand are left out."""
-    function = getattr(item, "function", None)
-    if isinstance(function, np.ufunc):
-        return _ufunc_keeps_nan(function)
-    spec = None if function is None else ops.spec_of(function)
-    return spec is not None and spec.moves_elements
-
-
-@functools.cache
-def _ufunc_keeps_nan(function: np.ufunc) -> bool:
-    """Try nan with typical other operands, such as 0, where a power is 1, and infinity, where `hypot` is infinite."""
-    numbers = (-math.inf, -1.0, 0.0, 0.5, 1.0, math.inf)
-    if function.signature is not None:
-        return False
-    with np.errstate(all="ignore"):
-        try:
-            for position in range(function.nin):
-                for others in itertools.product(numbers, repeat=function.nin - 1):
-                    operands = [*others[:position], math.nan, *others[position:]]
-                    if not np.all(np.isnan(np.asarray(function(*operands), float))):
-                        return False
-        except TypeError:
-            return False
-    return True
 
 
 def _describe_unguarded_leaks(leaks: list[Any]) -> list[str]:

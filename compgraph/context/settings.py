@@ -96,8 +96,8 @@ records_for_replay: ContextVar[bool] = layered_variable("records_for_replay", Fa
 # differentiated again adds its opname to the list, and the trace is repeated without the assumption.
 higher_derivatives: ContextVar[list[str] | None] = layered_variable("higher_derivatives", None)
 
-# A list while a function is traced for compilation; None otherwise. A sweep adds the derivatives that may be nan in later runs
-# because they were recorded without masks for structural zeros.
+# A list while a function is traced, or a graph is retraced, for a program; None otherwise. A sweep adds the derivatives that may
+# be nan in later runs because they were recorded without masks for structural zeros.
 unmasked_derivatives: ContextVar[list[Any] | None] = layered_variable("unmasked_derivatives", None)
 
 # Whether a derivative is being recorded. Arrays made by rules are never written into, so fewer views need to be active.

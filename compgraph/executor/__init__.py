@@ -3,7 +3,8 @@
 from ..guards import GuardError
 from .codegen import CodeWriter, GlobalNames, NumPyBackend
 from .cse import simplify
-from .executor import MISMATCH_ERRORS, Executor, convert_fed_value, has_nan
+from .executor import MISMATCH_ERRORS, Executor, convert_fed_value
+from .nan_checks import has_nan, select_hidden
 from .passes import compile_family, compile_schedule, fastest_backend, require_shape, supports_families
 from .retrace import retrace_graph, retrace_outputs
 from .schedule import (
@@ -23,6 +24,6 @@ __all__ = [
     "MISMATCH_ERRORS", "CodeWriter", "Executor", "GlobalNames", "GuardError", "NumPyBackend", "Program", "Schedule",
     "ScheduleInterpreter", "TripCountFamily", "check_threads", "collect_dependencies", "compile_family", "compile_schedule",
     "convert_fed_value", "cut_items", "fastest_backend", "has_nan", "items_between", "origin_of",
-    "require_shape", "retrace_graph", "retrace_outputs", "retrace_sources_of", "simplify", "sources_of", "subgraph",
-    "supports_families",
+    "require_shape", "retrace_graph", "retrace_outputs", "retrace_sources_of", "select_hidden", "simplify", "sources_of",
+    "subgraph",    "supports_families",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..context import active_checks, recording_for_replay, run_isolated
+from ..context import Setting, active_checks, recording_for_replay, run_isolated, unmasked_derivatives
 from ..graph import breadth_first
 from ..guards import Guard, ProgramMismatchError, UnchangedGuard, guards_of, select_guards, warn_leaks
 from ..storage import by_sequence_number
@@ -24,6 +24,7 @@ from ..values import (
     require_unbatched,
     require_unchanged,
 )
+from .nan_checks import has_nan, select_hidden
 from .passes import compile_schedule, fastest_backend
 from .retrace import retrace_outputs
 from .schedule import Program, Schedule, check_threads, collect_dependencies, origin_of, retrace_sources_of
@@ -223,7 +224,7 @@ class Executor:
             results = program(values)
         if self._has_origins and has_nan(results):
             results = self._run_nan_safe(self._convert_feed(feed))
-        return results[0] if self._returns_single else list(results)
+        return results[0] if self._returns_single else list(results[: len(self.nodes)])
 
     def _run_nan_safe(self, feeds: dict[Any, Any]) -> Any:
         """Run a program whose derivatives were recorded in their nan-safe form."""
@@ -267,11 +268,15 @@ class Executor:
 
     def _compile(self, feeds: dict[Any, Any]) -> Program:
         guard_log: list[Guard] = []
-        replacements = self._retrace(feeds, guard_log)
+        unmasked: list[Any] = []
+        with Setting({unmasked_derivatives: unmasked}):
+            replacements = self._retrace(feeds, guard_log)
         outputs = [replacements[node] for node in self.nodes]
         inputs = [replacements[node] for node in feeds]
         guards = [replacements[guard] for guard in self._guards if guard in replacements]
-        rule_guards, _ = select_guards(guard_log, collect_dependencies([*outputs, *guards], stop=inputs))
+        items = collect_dependencies([*outputs, *guards], stop=inputs)
+        rule_guards, _ = select_guards(guard_log, items)
+        outputs += select_hidden(unmasked, [*items, *rule_guards])
         rule_guards = [replace(guard, selects_program=True) for guard in rule_guards]
         return compile_schedule(Schedule.of(outputs, [*guards, *rule_guards], inputs), self._options, self._backend)
 
@@ -322,18 +327,6 @@ class Executor:
             raise KeyError(f"{len(matches)} nodes of the graph are called {key!r}; feed by the node itself")
         names = ", ".join(map(repr, self._nodes_by_name)) or "no names"
         raise KeyError(f"no node of the graph is called {key!r}; the graph has {names}")
-
-
-def has_nan(results: Iterable[Any]) -> bool:
-    """Return whether results contain nan. The short form of a derivative may cause it; the nan-safe form does not."""
-    return any(_contains_nan(result) for result in results)
-
-
-def _contains_nan(result: Any) -> bool:
-    if result.dtype.kind != "f":
-        return result.dtype.kind == "c" and bool(np.isnan(result).any())
-    total = np.vdot(result, result) if result.ndim else result  # nan only if an element is: a sum of squares, perhaps infinite
-    return bool(total != total)
 
 
 def _layout_key(feed: Mapping[Any, Any], values: list[Any]) -> Any:

@@ -602,3 +602,20 @@ def test_structural_zeros_of_one_part_keep_the_other(program: Program) -> None:
     step = 1e-6 * direction
     differences = (ad.grad(program)(z + step) - ad.grad(program)(z - step)) / 2e-6
     np.testing.assert_allclose(second, differences, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("hide", [lambda g, x: np.fmax(g, -9.0), lambda g, x: np.nansum(g), lambda g, x: np.where(g < x, g, x)])
+def test_executor_checks_derivatives_whose_nan_is_hidden(hide: Callable[[Any, Any], Any], jit: bool) -> None:
+    """At the last point, the derivative in its short form is nan, which the result does not show."""
+
+    def f(x: Any) -> Any:
+        return np.sum(np.where(x > 0.3, np.sqrt(x - 0.3), x**2))
+
+    x = cg.variable([0.5, 0.6], "x")
+    (slope,) = gradients(f(x), [x])
+    executor = cg.Executor(hide(slope, x), jit=jit)
+    with np.errstate(all="ignore"):
+        for point in ([0.5, 0.7], [0.6, 0.7], [0.5, -1.0]):
+            expected = hide(ad.grad(f)(np.array(point)), np.array(point))
+            np.testing.assert_allclose(executor.run({"x": np.array(point)}), expected, rtol=1e-12)
