@@ -395,7 +395,8 @@ def _power_by_logarithm(z: Parts, exponent: Parts) -> Parts:
 
 def _float_power(z: object, exponent: object) -> Any:
     """``np.float_power``, which computes in double precision."""
-    operands = [Parts(*[part.astype(np.float64) for part in z]) if isinstance(z, Parts) else z for z in (z, exponent)]
+    double = np.dtype(np.float64)
+    operands = [Parts(*[_with_dtype(part, double) for part in z]) if isinstance(z, Parts) else z for z in (z, exponent)]
     return _power(*operands)
 
 

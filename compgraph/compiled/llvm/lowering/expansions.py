@@ -207,6 +207,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 
 def _kron(a: Any, b: Any) -> Any:
     """``np.kron``: an outer product whose axes are interleaved."""
+    a, b = (x if isinstance(x, Value) else np.asarray(x) for x in (a, b))
     ndim = max(a.ndim, b.ndim)
     a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
     shape = tuple(m * n for m, n in zip(a.shape, b.shape, strict=True))

@@ -105,6 +105,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "real powers": (np.power, (Z, X)),
     "power of number": (lambda z: 2.5**z, (Z,)),
     "float_power": (np.float_power, (Z, X)),
+    "float_power of number": (lambda z: np.float_power(1.5 + 0.5j, z), (Z,)),
+    "float_power with complex number": (lambda x: np.float_power(x, 1.5 + 0.5j), (X,)),
     "real and imag": (lambda z: z.real * z.imag, (Z,)),
     "equal": (lambda z: np.where(z == z[::-1], z, 0), (np.array([1j, 2.0, 1j]),)),
     "isfinite": (np.isfinite, (np.array([1j, np.inf, complex(0, np.nan)]),)),

@@ -54,6 +54,8 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cross of integers": (np.cross, (np.arange(6).reshape(2, 3), np.array([3, -1, 2]))),
     "kron": (np.kron, (MATRIX, VECTORS)),
     "kron of unequal dimensions": (np.kron, (MATRIX[0], VECTORS)),
+    "kron with number": (lambda v: np.kron(v, 1.5), (VECTORS,)),
+    "kron of number": (lambda v: np.kron(2.5, v), (VECTORS[0].astype(np.float32),)),
     "kron of integers": (np.kron, (np.arange(3), np.arange(4).reshape(2, 2))),
     "delete": (lambda x: np.delete(x, 2), (MATRIX,)),
     "delete several": (lambda x: np.delete(x, [0, -1], axis=1), (MATRIX,)),
