@@ -43,6 +43,7 @@ from .leaks import (
     is_within_operator,
     loses_derivative,
     note_conversion,
+    note_file,
     note_method,
     note_save,
     note_text,
@@ -58,7 +59,7 @@ __all__ = [
     "guarded_flags", "guarded_strides", "guarded_value", "guards_of", "has_evicted_guards", "hash_scalars_by_value",
     "ignoring_guards", "is_length_guard", "is_shape_guard", "is_within_operator", "log_guard", "log_lost_guard",
     "log_untracked", "logged_guards", "loses_derivative", "lost_guards", "make_raising_setter", "needs_shape_guard",
-    "note_arange_length", "note_conversion", "note_copy", "note_empty_write", "note_guard", "note_input_shapes", "note_layout",
-    "note_loaded", "note_method", "note_save", "note_shape", "note_text", "recent_leaks", "reduce_ancestors", "reset",
-    "scalar_hash", "select_guards", "sort_recipes", "warn_leaks", "watch_shapes",
+    "note_arange_length", "note_conversion", "note_copy", "note_empty_write", "note_file", "note_guard", "note_input_shapes",
+    "note_layout", "note_loaded", "note_method", "note_save", "note_shape", "note_text", "recent_leaks", "reduce_ancestors",
+    "reset", "scalar_hash", "select_guards", "sort_recipes", "warn_leaks", "watch_shapes",
 ]  # fmt: skip

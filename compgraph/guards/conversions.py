@@ -45,6 +45,7 @@ from .leaks import (
     log_leak,
     loses_derivative,
     note_number_leak,
+    require_untraced,
 )
 
 _asarray = np.asarray  # NumPy's own function, before `compgraph.interception` patches the name
@@ -127,6 +128,8 @@ def _make_plain_method(name: str) -> Any:
     def method(self: Value, *args: object, **kwargs: object) -> Any:
         leak = None
         if loses_derivative(self):
+            if name == "tofile":
+                require_untraced(".tofile", self)
             is_user_call = is_tracing() and not source_lines.is_package_code(frame_up(1).f_code.co_filename)
             if name == "item" and is_user_call:  # within a function that is differentiated a number keeps its derivative
                 return mark_python_number(_element_at(self, *args))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +29,7 @@ from ..frames import (
     SourceLine,
     callee,
     classify_use,
+    frame_up,
     has_source,
     is_assigning,
     is_at_operator,
@@ -167,8 +168,27 @@ def note_method(node: Value, frame: Any) -> None:
 
 
 def note_save(name: str) -> None:
-    """Log that NumPy wrote the numbers of a node to a file."""
+    """Log that the numbers of a node are stored outside the graph."""
     log_leak(f"{name}()", source_lines.user_frame(2), is_tracing())
+
+
+def note_file(name: str, values: Iterable[object]) -> None:
+    """Log that the numbers of nodes are written to a file; raises for a traced node."""
+    nodes = [value for value in values if isinstance(value, Value) and loses_derivative(value)]
+    for node in nodes:
+        require_untraced(name, node)
+    if nodes:
+        note_save(name)
+
+
+def require_untraced(name: str, node: Value) -> None:
+    """Raise if a node whose numbers are written to a file is traced."""
+    if is_tracer(node):
+        message = (
+            f"{name}() writes the numbers of the {describe(node)} to a file, where they have no derivative "
+            f"({source_lines.format_frame(source_lines.user_frame(2))}). Write x.value or cg.stop_gradient(x) to store them"
+        )
+        raise make_leak_error(frame_up(1), message=message)
 
 
 def note_text() -> None:

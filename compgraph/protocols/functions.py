@@ -19,7 +19,7 @@ from ..bind import bind
 from ..context import is_recording
 from ..frames import source_lines
 from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
-from ..guards import needs_shape_guard, note_guard, note_save, note_shape, note_text
+from ..guards import needs_shape_guard, note_file, note_guard, note_shape, note_text
 from ..inplace import as_traced, write_out
 from ..ops import ARRAY_CONVERTER, NUMPY, UNDISPATCHED, ensure_array
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
@@ -199,9 +199,9 @@ def _run_replacement(function: Callable[..., Any], args: tuple[Any, ...], kwargs
 def _call_on_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function on plain values, and log guards on its result and on shapes that determine it."""
     spec = ops.SPECS[function]
-    if spec.external == "files" and is_recording():
-        note_save(full_name(function))
     args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
+    if spec.external == "files" and is_recording():
+        note_file(full_name(function), (*args, *kwargs.values()))
     reads_types = spec.reads in ("types", "shapes")
     result = function(*_plain_arguments(args, reads_types), **_plain_arguments(kwargs, reads_types))
     if type(result) is str:

@@ -16,6 +16,7 @@ import json
 import linecache
 import math
 import operator
+import os
 import pickle
 import random
 import re
@@ -86,7 +87,7 @@ def in_thread(function: Callable[[], Any]) -> Any:
 
 AROUND = {
     **{m.__name__: m for m in (array, cmath, copy, ctypes, decimal, fractions, functools, io, itertools, json, math, operator)},
-    **{m.__name__: m for m in (pandas, pickle, random, scipy, statistics, struct, tempfile, types)},
+    **{m.__name__: m for m in (os, pandas, pickle, random, scipy, statistics, struct, tempfile, types)},
     "np": np,
     "cg": cg,
     "attempt": attempt,

@@ -233,19 +233,29 @@ SAVES: dict[str, Callable[[Path, Any], object]] = {
     "save": lambda path, x: np.save(path / "x.npy", x),
     "savez": lambda path, x: np.savez(path / "x.npz", x=x),
     "savez_compressed": lambda path, x: np.savez_compressed(path / "x.npz", x=x),
+    "savetxt": lambda path, x: np.savetxt(path / "x.txt", x),
+    "list": lambda path, x: np.save(path / "x.npy", [x[0], x[1]]),
     "tofile": lambda path, x: x.tofile(path / "x.bin"),
 }
 
 
 @pytest.mark.parametrize("name", SAVES)
 @pytest.mark.parametrize("operator", [ad.grad, ad.jacfwd])
-def test_storage_of_traced_value_warns(name: str, operator: Any, tmp_path: Path) -> None:
-    def f(x: Any) -> Any:
+def test_storage_of_traced_value_raises(name: str, operator: Any, tmp_path: Path) -> None:
+    def save(x: Any) -> Any:
         SAVES[name](tmp_path, x)
         return np.sum(x * x)
 
-    with pytest.warns(RuntimeWarning, match="this number has no derivative"):
-        assert np.allclose(operator(f)(X), 2 * X)
+    def save_values(x: Any) -> Any:
+        SAVES[name](tmp_path, x.value)
+        SAVES[name](tmp_path, cg.stop_gradient(x))
+        return np.sum(x * x)
+
+    with pytest.raises(cg.errors.LeakError, match=r"writes the .* to a file.*test_library_adapters.* Write x.value"):
+        operator(save)(X)
+    assert np.allclose(operator(save_values)(X), 2 * X)
+    with pytest.raises((cg.errors.LeakError, cg.errors.BatchedValueError)):
+        ad.vmap(save)(np.stack([X, X]))
 
 
 @pytest.mark.parametrize("operator", [ad.grad, ad.jacfwd])
