@@ -6,7 +6,7 @@ Dask           tokenizes every node differently, because nodes with equal values
 distributed    pickles a node, with its graph; it would send arrays as plain data
 numba          runs the Python function that it compiled on traced nodes
 h5py           stores the values of nodes; raises for traced nodes
-pandas         makes a data frame of the columns of a node
+pandas         makes columns of nodes
 joblib         hashes the values of nodes; its caches compute calls with nodes
 pyFFTW         its interfaces call NumPy and SciPy for traced nodes; the rest raises
 hashlib, zlib  raise for traced nodes, as does ``np.frombuffer``
@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from ..frames import frame_up
-from ..graph import flatten_sequences, to_values
+from ..graph import flatten_sequences, stack_nested, to_values
 from ..tracing import OPAQUE_CLASSES, make_leak_error
 from ..values import BLOCKWISE_ADVICE, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffer, unwrap_buffers
 from .code_patches import patch_code
@@ -246,8 +246,13 @@ def adapt_h5py() -> None:
 
 
 def adapt_pandas() -> None:
-    """Let data frames be made of nodes. pandas 2 reads the attribute ``name`` of an array as the label of its only column."""
+    """Let data frames and series be made of nodes.
+
+    pandas 2 reads the attribute ``name`` of an array as the label of its only column. pandas 3 makes an array of objects of a
+    list of numbers.
+    """
     patch_code(_module("pandas").DataFrame.__init__, _make_frame)
+    patch_code(_module("pandas.core.construction").sanitize_array, _sanitize_array)
 
 
 def _make_frame(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -261,6 +266,19 @@ def _make_frame(function: object, original: Function, args: tuple[Any, ...], kwa
         table = data.reshape(len(data), -1)
         original(**{**arguments, "data": {str(k): column for k, column in enumerate(table.T)}})
         arguments["self"].columns = range(table.shape[1]) if columns is None else columns  # equal labels are no keys
+
+
+def _sanitize_array(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Make one array of a list of scalars, of which pandas makes a column."""
+    arguments = inspect.signature(original).bind(*args, **kwargs).arguments
+    data = arguments["data"]
+    if isinstance(data, (list, tuple)) and arguments.get("dtype") is None and all(map(_is_number, data)):
+        arguments["data"] = stack_nested(data) if _find_traced(data) is not None else np.array(to_values(data))
+    return original(**arguments)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, complex, np.number)) or (isinstance(value, Value) and value.ndim == 0)
 
 
 # -------------------------------------------------------------------------------------------------------- joblib

@@ -271,6 +271,39 @@ def test_joblib_dump_of_a_traced_value_raises(operator: Any, tmp_path: Path) -> 
 # -------------------------------------------------------------------------------------------------- pandas
 
 
+SERIES: dict[str, Callable[[Any, Any], Any]] = {
+    "list": lambda pandas, x: np.sum(pandas.Series([x[0], x[1], 2.0]) ** 2 * x[2]),
+    "tuple": lambda pandas, x: np.sum(pandas.Series((x[0] * x[1], 3)) ** 2),
+    "labels": lambda pandas, x: pandas.Series([x[0], x[1]], index=["a", "b"], name="s")["b"] ** 2,
+    "dictionary": lambda pandas, x: np.sum(pandas.Series({"a": x[0], "b": x[1] * x[2]}) ** 2),
+    "generator": lambda pandas, x: np.sum(pandas.Series(e * e for e in x)),
+    "frame": lambda pandas, x: np.sum(np.sum(pandas.DataFrame({"a": [x[0], x[1]], 0: [1.0, 2.0]}) ** 2)),
+}
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_pandas_series_of_scalars(name: str) -> None:
+    """pandas 3 made arrays of objects."""
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+
+    def f(x: Any) -> Any:
+        return SERIES[name](pandas, x)
+
+    step = 1e-6 * np.eye(3)
+    differences = np.array([(f(X + d) - f(X - d)) / 2e-6 for d in step])
+    assert np.allclose(ad.grad(f)(X), differences, rtol=1e-6)
+    assert np.allclose(ad.jacfwd(f)(X), differences, rtol=1e-6)
+
+
+def test_pandas_series_of_scalars_at_top_level() -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    x = cg.variable(X)
+    series = pandas.Series([x[0], x[1], 1])
+    assert series.dtype == float
+    assert np.array_equal(series, [X[0], X[1], 1])
+    assert pandas.Series([x[0], "text"]).dtype == object
+
+
 @pytest.mark.parametrize("labels", [None, ["a", "b", "c"], ["a", "b", "b"]])
 @pytest.mark.parametrize("axes", [1, 2])
 def test_pandas_frames_of_nodes_have_all_columns(axes: int, labels: Any) -> None:

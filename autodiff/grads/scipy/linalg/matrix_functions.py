@@ -80,8 +80,10 @@ def _declare_function(opname: str, function: Callable[..., Any], has_branch_cut:
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
 
-    def derivative(a: NDArray[Any], e: object, out: NDArray[Any], options: dict[str, Any]) -> Any:
+    def derivative(a: NDArray[Any], e: Any, out: NDArray[Any], options: dict[str, Any]) -> Any:
         _require_no_disp(name, options)
+        if a.ndim == 0:  # expm accepts a number, and returns a matrix of one element
+            return e[..., None, None] * out
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
         if not has_branch_cut:
             return frechet_derivative(run, a, e)
@@ -89,11 +91,14 @@ def _declare_function(opname: str, function: Callable[..., Any], has_branch_cut:
             raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: the matrix is singular, so the derivative is infinite")
         return _checked_derivative(name, run, a, e, out)
 
+    def cotangent(g: Any, out: NDArray[Any], a: NDArray[Any], options: dict[str, Any]) -> Any:
+        return derivative(transpose(a), g, transpose(out), options) if a.ndim else np.sum(g * out, axis=(-2, -1))
+
     return (
-        general(opname, lambda g, out, a, /, **o: derivative(transpose(a), g, transpose(out), o))
+        general(opname, lambda g, out, a, /, **o: cotangent(g, out, a, o))
         .tangent(lambda t, out, a, /, **o: derivative(a, t, out, o))
         .batched(
-            lambda position, g, out, a, /, **o: derivative(transpose(a), g, transpose(out), o),
+            lambda position, g, out, a, /, **o: cotangent(g, out, a, o),
             lambda tangents, out, a, /, **o: derivative(a, tangents[0], out, o),
         )
     )

@@ -29,6 +29,8 @@ FUNCTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("large", lambda a: sl.expm(a) / 1e4, 3 * regular(3, 3)),
         ("of equal eigenvalues", sl.expm, JORDAN),
         ("complex", sl.expm, complex_regular(2, 2)),
+        ("number", sl.expm, np.array(0.7)),
+        ("complex number", sl.expm, np.array(0.7 + 0.4j)),
         ("along a path", lambda a, t: sl.expm(a * t) @ [1.0, 2.0, 3.0], ROTATION, np.array(0.7)),
     ],
     "expm_frechet": [
