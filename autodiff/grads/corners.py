@@ -7,8 +7,8 @@ There ``g * x / length`` is ``x`` times the slope of `g` with respect to the len
 A recorded sweep computes the slope from the graph of `g` (see `autodiff.reverse.corner_slopes`). It is valid if `g` depends on
 nothing else. Otherwise, and in forward mode, where `g` is unknown, the derivative of the derivative divides by zero, which warns.
 
-The search for slopes is long, and its guards check each corner when the graph runs again. `compgraph.jit` therefore leaves out
-the slopes of choices (see `without_slope`), and traces again if one is differentiated.
+The search for slopes is long. Its guards, and those that no element has a corner, check values when the graph runs again.
+Programs therefore leave out the corners of choices (see `without_slope`), and are traced again if one is differentiated.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
-from compgraph.context import higher_derivatives
+from compgraph.context import higher_derivatives, trace_guards
 from compgraph.graph import to_values
-from compgraph.guards import guarded_value
+from compgraph.guards import guarded_value, strip_transforms
+from compgraph.protocols import stop_gradient
 from compgraph.values import Value
 
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
@@ -50,9 +51,9 @@ def limit_value(x: Array) -> Any:
     return x
 
 
-def without_slope(contribution: Array) -> Any:
-    """Return `contribution`, the cotangent of a choice with corners, whose own derivative is left out (see above)."""
-    return contribution
+def without_slope(contribution: Array, value: Array) -> Any:
+    """Return the contribution of a choice, whose corners are left out unless it, or `value`, is differentiated again."""
+    return contribution if isinstance(contribution, Value) else contribution.copy()  # not a view, which has no rule
 
 
 ops.register_operation(limit_value, "limit_value", kind="sequential")
@@ -86,14 +87,28 @@ ops.register_operation(cornered, "cornered", corner="undefined")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 
+def _identity(y: NDArray[Any]) -> Any:
+    return y
+
+
+def is_zero(x: NDArray[Any], *_: object) -> Any:
+    """Return where `x` is 0."""
+    return x == 0
+
+
+def corner_mask(is_corner: Callable[..., Any], *operands: object) -> NDArray[Any]:
+    """Return where operands have a corner, as a plain array. It is a guard if a program is traced."""
+    mask = np.asarray(is_corner(*[np.asarray(to_values(x)) for x in operands]))
+    if trace_guards.get() is not None:
+        recorded_mask = strip_transforms(is_corner(*operands))
+        if isinstance(recorded_mask, Value) and np.any(recorded_mask):  # the truth of a node is a guard
+            guarded_value(recorded_mask, "which elements have a corner")
+    return mask
+
+
 def _undefined(is_corner: Callable[..., Any], *operands: object) -> Any:
-    """Return nan where `is_corner` holds, with a warning by NumPy, and 0 elsewhere. Recorded corners are guarded."""
-    where = is_corner(*[np.asarray(to_values(x)) for x in operands])
-    if np.any(where):
-        mask = is_corner(*operands)
-        if isinstance(mask, Value):  # the nan is a constant of the graph
-            guarded_value(mask, "where a second derivative is undefined")
-    return np.divide(0.0, np.where(where, 0.0, 1.0))
+    """Return nan where `is_corner` holds, with a warning by NumPy, and 0 elsewhere."""
+    return np.divide(0.0, np.where(is_corner(*operands), 0.0, 1.0))
 
 
 def _pull_corner_marker(h: Array, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
@@ -109,7 +124,7 @@ cornered_grad = elementwise("cornered", None, _pull_corner_marker).tangent(None,
 limit_value_grad = linear("limit_value", lambda g, out, x: bind(limit_value, (g,), {}))
 
 
-def _note_higher_derivative(h: Array, out: object, contribution: object) -> Any:
+def _note_higher_derivative(h: Array, out: object, contribution: object, value: object) -> Any:
     """Return `h`; the trace is repeated, because a slope at a corner contributes to this derivative."""
     log = higher_derivatives.get()
     assert log is not None, "a derivative without slopes has left its trace"
@@ -117,7 +132,7 @@ def _note_higher_derivative(h: Array, out: object, contribution: object) -> Any:
     return h
 
 
-without_slope_grad = linear("without_slope", _note_higher_derivative)
+without_slope_grad = elementwise("without_slope", _note_higher_derivative, _note_higher_derivative).moves_elements()
 
 
 def _any_recorded(*values: object) -> bool:
@@ -130,10 +145,6 @@ def _any_recorded(*values: object) -> bool:
 def safe_quotient(x: NDArray[Any], length: Any, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0; recorded so that its derivative at 0 is undefined."""
     return bind(over, (x, length), {"of": of}) if _any_recorded(x, length) else over(x, length, of)
-
-
-def _identity(y: NDArray[Any]) -> Any:
-    return y
 
 
 def norm_formula(g: Any, out: NDArray[Any], x: NDArray[Any], of: str, broadcast: Any = _identity, length: Any = _identity) -> Any:
@@ -156,7 +167,13 @@ def norm_formula(g: Any, out: NDArray[Any], x: NDArray[Any], of: str, broadcast:
 
 
 def choice_formula(
-    contribution: object, g: object, out: NDArray[Any], corner: Callable[..., Any], deviation: Callable[..., Any], of: str
+    contribution: object,
+    g: object,
+    out: NDArray[Any],
+    is_corner: Callable[..., Any],
+    operands: tuple[Any, ...],
+    deviation: Callable[..., Any],
+    of: str,
 ) -> Any:
     """Return the contribution of a choice, including its change at a tie.
 
@@ -168,8 +185,10 @@ def choice_formula(
         The cotangent.
     out : array or Node
         The value it belongs to.
-    corner : callable
-        Returns where there is a corner, as a plain array.
+    is_corner : callable
+        ``is_corner(*operands)`` returns where there is a corner.
+    operands : tuple
+        Arrays or nodes.
     deviation : callable
         Returns a value that is 0 at the corner and changes as the deviation of the share from its mean.
     of : str
@@ -177,12 +196,12 @@ def choice_formula(
     """
     if not isinstance(g, Value):
         return contribution
-    is_corner = corner()
-    if not np.any(is_corner):
+    if higher_derivatives.get() is not None:
+        return bind(without_slope, (contribution, out), {})
+    mask = corner_mask(lambda g, *operands: (g == 0) & is_corner(*operands), g, *operands)
+    if not np.any(mask):
         return contribution
-    if higher_derivatives.get() is not None and _has_slope(g, out):
-        return bind(without_slope, (contribution,), {})
-    is_zero, slope = slope_at_corner(g, out, is_corner)
+    is_zero, slope = slope_at_corner(g, out, mask)
     if slope is not None:
         return contribution + np.where(is_zero, slope * deviation(), 0)
     if of not in RARE_CORNERS or not np.any(is_zero):
@@ -191,32 +210,45 @@ def choice_formula(
     return contribution + np.where(is_zero, g * bind(over, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0)
 
 
-def choice_tangent(contribution: Any, t: Any, corner: Callable[..., Any], deviation: Any, of: str) -> Any:
-    """Return the tangent of a choice, with corners marked."""
-    if not (isinstance(contribution, Value) or isinstance(t, Value)) or not np.any(corner()):
+def choice_tangent(
+    contribution: Any,
+    t: Any,
+    out: Any,
+    is_corner: Callable[..., Any],
+    operands: tuple[Any, ...],
+    deviation: Callable[..., Any],
+    of: str,
+    reduce: Callable[..., Any] = _identity,
+) -> Any:
+    """Return the tangent of a choice, with corners marked; `reduce` sums the marks of the elements of a reduction."""
+    if not (isinstance(contribution, Value) or isinstance(t, Value)):
         return contribution
-    return contribution + mark_corner(t, deviation(), of)
-
-
-def mark_corner(t: NDArray[Any], z: object, of: str) -> Any:
-    """Return zeros that mark a corner at ``z == 0``; see `cornered`."""
-    return bind(cornered, (t, z), {"of": of})
+    if higher_derivatives.get() is not None:
+        return bind(without_slope, (contribution, out), {})
+    if not np.any(corner_mask(is_corner, *operands)):
+        return contribution
+    return contribution + reduce(bind(cornered, (t, deviation()), {"of": of}))
 
 
 def mark_unknown(
-    contribution: object, g: NDArray[Any], corner: Callable[..., Any], deviation: Callable[..., Any], of: str
+    contribution: object,
+    g: NDArray[Any],
+    out: object,
+    is_corner: Callable[..., Any],
+    operands: tuple[Any, ...],
+    deviation: Callable[..., Any],
+    of: str,
 ) -> Any:
     """Return a contribution whose own derivative divides by zero where `g` is 0 at a corner, because it is undefined there."""
     if not isinstance(base_of(g), Value):
         return contribution
-    is_corner = corner()
-    if not np.any(is_corner):
-        return contribution
-    is_corner = np.logical_and(is_corner, np.asarray(to_values(g)) == 0)
-    if not np.any(is_corner):
+    if higher_derivatives.get() is not None:
+        return bind(without_slope, (contribution, out), {})
+    mask = corner_mask(lambda g, *operands: (g == 0) & is_corner(*operands), g, *operands)
+    if not np.any(mask):
         return contribution
     deviation_value = deviation()
-    return contribution + np.where(is_corner, g * bind(over, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0)
+    return contribution + np.where(mask, g * bind(over, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0)
 
 
 # ---------------------------------------------------------------------------------------------- reductions
@@ -241,15 +273,19 @@ class _ReductionCorners:
         self.weighted_formula: Any = rule.formulas[0]
         self.weighted_tangent: Any = rule.tangents[0]
 
-    def mask_corners(self, out: NDArray[Any], x: NDArray[Any], axis: Axis, options: dict[str, Any]) -> tuple[Any, Any]:
-        """Return the mask of elements at a corner, and the shares, as plain arrays; `out` has its reduced axes."""
-        out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
-        options = {name: to_values(value) for name, value in options.items()}
-        share = np.asarray(self.shares(out, x, axis=axis, **options))
+    def is_corner(self, out: Any, x: Any, axis: Axis, options: dict[str, Any]) -> Any:
+        """Return where elements are at a corner; `out` has its reduced axes."""
+        share = self.shares(out, x, axis=axis, **options)
         if self.corner is not None:
-            return self.corner(out, x, share, axis=axis, **options), share
+            return self.corner(out, x, share, axis=axis, **options)
         is_selected = share != 0
-        return is_selected & (np.add.reduce(is_selected, axis=axis, keepdims=True) > 1), share
+        return is_selected & (np.sum(is_selected, axis=axis, keepdims=True) > 1)
+
+    def find_corners(self, out: Any, x: Any, axis: Axis, options: dict[str, Any], g: Any = None) -> NDArray[Any]:
+        """Return the mask of elements at a corner, only where `g`, if any, is 0; `out` and `g` have their reduced axes."""
+        if g is None:
+            return corner_mask(lambda out, x: self.is_corner(out, x, axis, options), out, x)
+        return corner_mask(lambda out, x, g: (g == 0) & self.is_corner(out, x, axis, options), out, x, g)
 
     def pull_elements(
         self, g: Array, out: Array, x: NDArray[Any], *others: object, axis: Axis = None, keepdims: bool = False, **options: object
@@ -258,12 +294,12 @@ class _ReductionCorners:
         cotangent = self.weighted_formula(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not (isinstance(g, Value) and isinstance(out, Value)):
             return cotangent
-        full_out = restore_axes(out, x, axis, keepdims)
-        at_corner, share = self.mask_corners(full_out, x, axis, options)
+        if higher_derivatives.get() is not None:
+            return bind(without_slope, (cotangent, x), {})
+        full_out, full_g = (restore_axes(y, x, axis, keepdims) for y in (out, g))
+        at_corner = self.find_corners(full_out, x, axis, options, full_g)
         if not np.any(at_corner):
             return cotangent
-        if higher_derivatives.get() is not None and _has_slope(g, out):
-            return bind(without_slope, (cotangent,), {})
         corner = np.reshape(np.logical_or.reduce(at_corner, axis=axis, keepdims=True), out.shape)
         if self.corner is not None:
             is_zero, slope = corner & (g.raw_value == 0), None
@@ -273,13 +309,14 @@ class _ReductionCorners:
         if not np.any(at_corner):
             return cotangent
         if slope is not None:
+            share = np.asarray(self.shares(*to_values((full_out, x)), axis=axis, **to_values(options)))
             return cotangent + np.where(at_corner, restore_axes(slope, x, axis, keepdims) * share * (x - full_out), 0)
         if self.corner is None:  # the mean of both sides; see `RARE_CORNERS`
             return cotangent
         deviation = np.where(at_corner, x - full_out, 0)
         return cotangent + np.where(
             at_corner,
-            restore_axes(g, x, axis, keepdims) * safe_quotient(deviation, np.zeros_like(deviation), self.rule.opname),
+            full_g * safe_quotient(deviation, np.zeros_like(deviation), self.rule.opname),
             0,
         )
 
@@ -291,26 +328,43 @@ class _ReductionCorners:
         if others or not _any_recorded(t, out, x):
             return tangent
         full_out = restore_axes(out, x, axis, keepdims)
-        at_corner, _ = self.mask_corners(full_out, x, axis, options)
-        if not np.any(at_corner):
-            return tangent
-        deviation = np.where(at_corner, (x - full_out) * np.where(at_corner, 0, 1) + (x - np.asarray(to_values(x))), 1)
-        return tangent + np.sum(bind(cornered, (t, deviation), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
+
+        def is_corner(out: Any, x: Any) -> Any:
+            return self.is_corner(out, x, axis, options)
+
+        def deviation() -> Any:
+            return np.where(is_corner(full_out, x), x - stop_gradient(x), 1)
+
+        total = functools.partial(np.sum, axis=axis, keepdims=bool(keepdims))
+        return choice_tangent(tangent, t, out, is_corner, (full_out, x), deviation, self.rule.opname, total)
 
     def pull(self, position: int, g: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of cotangents by the weights, unless a corner is recorded."""
-        is_recorded_corner = position == 0 and not others and isinstance(g, Value) and self.has_corner(out, x, **options)
-        return NotImplemented if is_recorded_corner else pull_reduction(self.rule, position, g, out, x, *others, **options)
+        is_recorded = position == 0 and not others and isinstance(g, Value)
+        return self._by_weights(
+            is_recorded, out, x, options, x, lambda: pull_reduction(self.rule, position, g, out, x, *others, **options)
+        )
 
     def push(self, tangents: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of tangents."""
-        is_recorded_corner = not others and _any_recorded(out, x) and self.has_corner(out, x, **options)
-        return NotImplemented if is_recorded_corner else push_reduction(self.rule, tangents, out, x, *others, **options)
+        is_recorded = not others and _any_recorded(out, x)
+        return self._by_weights(
+            is_recorded, out, x, options, out, lambda: push_reduction(self.rule, tangents, out, x, *others, **options)
+        )
 
-    def has_corner(
+    def _by_weights(
+        self, is_recorded: bool, out: Any, x: Any, options: dict[str, Any], like: Any, compute: Callable[[], Any]
+    ) -> Any:
+        if not is_recorded:
+            return compute()
+        if higher_derivatives.get() is not None:
+            return bind(without_slope, (compute(), like), {})
+        return NotImplemented if self._has_corner(out, x, **options) else compute()
+
+    def _has_corner(
         self, out: NDArray[Any], x: NDArray[Any], axis: Axis = None, keepdims: bool = False, **options: object
     ) -> bool:
-        return bool(np.any(self.mask_corners(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
+        return bool(np.any(self.find_corners(restore_axes(out, x, axis, keepdims), x, axis, options)))
 
 
 def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None = None) -> Rule:

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
-from compgraph.graph import to_values
 from compgraph.guards import guarded_value
 from compgraph.ops import ensure_array
-from compgraph.values import Value
 
 from ..rules import gather, general, linear, moved_positions, reduction, scatter
 from . import reductions
-from .corners import mark_corner, mark_unknown
+from .corners import choice_tangent, mark_unknown
 
 
 def flat_positions(x: NDArray[Any]) -> Any:
@@ -316,15 +314,19 @@ def _tie_shares(rows: NDArray[Any], values: NDArray[Any]) -> Any:
     return equal / np.sum(equal, axis=-1, keepdims=True)
 
 
-def _find_ties(rows: object, value: object, weight: object) -> Any:
-    """Return a function that finds the elements which are tied with others at the quantile."""
+def _is_tied(rows: Any, value: Any, weight: Any) -> Any:
+    """Return where elements are tied with others at the quantile."""
+    is_equal = (weight != 0) & (rows == value)
+    return is_equal & (np.sum(is_equal, axis=-1, keepdims=True) > 1)
 
-    def find() -> Any:
-        elements, quantile, shares = (np.asarray(to_values(x)) for x in (rows, value, weight))
-        is_equal = (shares != 0) & (elements == quantile)
-        return is_equal & (np.sum(is_equal, axis=-1, keepdims=True) > 1)
 
-    return find
+def _deviation_at_ties(rows: Any, value: Any, weight: Any) -> Any:
+    """Return the deviation of tied elements from the quantile, and 1 for the others."""
+    return np.where(_is_tied(rows, value, weight), rows - value, 1)
+
+
+def _sum_rows(rows: Any) -> Any:
+    return np.sum(rows, axis=-1)
 
 
 def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = False) -> Any:
@@ -338,7 +340,7 @@ def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = Fa
         total = sum((g[k] * weight for k, weight in enumerate(weights)), start=np.zeros(rows.shape, out.dtype))
         for k, weight in enumerate(weights):
             total = mark_unknown(
-                total, g[k], _find_ties(rows, values[k], weight), functools.partial(np.subtract, rows, values[k]), opname
+                total, g[k], rows, _is_tied, (rows, values[k], weight), functools.partial(np.subtract, rows, values[k]), opname
             )
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
@@ -346,12 +348,12 @@ def _order_statistic(opname: str, function: Callable[..., Any], skips: bool = Fa
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _to_rows(t, axis)[0]
         tangents = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
-        if isinstance(x, Value):
-            elements = _to_rows(x, axis)[0]
-            values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
-            for k, weight in enumerate(weights):
-                deviation = np.where(_find_ties(elements, values[k], weight)(), elements - values[k], 1)
-                tangents[k] = tangents[k] + np.sum(mark_corner(rows, deviation, opname), axis=-1)
+        elements = _to_rows(x, axis)[0]
+        values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
+        for k, weight in enumerate(weights):
+            operands = elements, values[k], weight
+            deviation = functools.partial(_deviation_at_ties, *operands)
+            tangents[k] = choice_tangent(tangents[k], rows, values[k][..., 0], _is_tied, operands, deviation, opname, _sum_rows)
         return np.reshape(np.stack(tangents), out.shape)
 
     return general(opname, formula).tangent(tangent).selects_elements()

@@ -7,6 +7,7 @@ and y is the result.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from compgraph.array_types import Array, Operand
-from compgraph.graph import to_values
+from compgraph.protocols import stop_gradient
 from compgraph.scipy import zero_to_order
 
 from ..rules import Formula, Rule, elementwise, general
-from .corners import choice_formula, choice_tangent, norm_formula, safe_quotient
+from .corners import choice_formula, choice_tangent, is_zero, norm_formula, safe_quotient
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -177,33 +178,24 @@ def _fmax_share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
     return _fmax_share(g, out, y, x)
 
 
-def _is_tie(x: object, y: Operand) -> Any:
-    """Return where two operands are equal, as a plain array."""
-    return np.asarray(to_values(x)) == np.asarray(to_values(y))
-
-
 def _declare_choice(opname: str, first_share: Callable[..., Any], second_share: Callable[..., Any]) -> Any:
     """Declare a choice between two operands, whose shares jump by 1/2 on either side of a tie."""
 
     def make_pull(share: Callable[..., Any], position: int) -> Any:
         def formula(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: Operand) -> Any:
             operand = y if position else x
-            return choice_formula(share(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (operand - out), opname)
+            return choice_formula(share(g, out, x, y), g, out, np.equal, (x, y), lambda: 0.5 * (operand - out), opname)
 
         return formula
 
     def make_push(share: Any) -> Any:
         def tangent(t: object, out: object, x: object, y: Any) -> Any:
-            return choice_tangent(share(t, out, x, y), t, lambda: _is_tie(x, y), lambda: x - y, opname)
+            return choice_tangent(share(t, out, x, y), t, out, np.equal, (x, y), lambda: x - y, opname)
 
         return tangent
 
     rule = elementwise(opname, make_pull(first_share, 0), make_pull(second_share, 1))
     return rule.tangent(make_push(first_share), make_push(second_share)).selects_elements()
-
-
-def _is_zero(x: object) -> Any:
-    return np.asarray(to_values(x)) == 0
 
 
 def _declare_abs(opname: str) -> Rule:
@@ -212,12 +204,12 @@ def _declare_abs(opname: str) -> Rule:
     def pull(g: Any, out: Any, x: Any) -> Any:
         if x.dtype.kind == "c":
             return norm_formula(g, out, np.conjugate(x), opname)
-        return choice_formula(g * np.sign(x), g, out, lambda: _is_zero(x), lambda: x, opname)
+        return choice_formula(g * np.sign(x), g, out, is_zero, (x,), lambda: x, opname)
 
     def push(t: Array, out: Array, x: Array) -> Any:
         if x.dtype.kind == "c":
             return t * safe_quotient(np.conjugate(x), out, opname)
-        return choice_tangent(t * np.sign(x), t, lambda: _is_zero(x), lambda: x, opname)
+        return choice_tangent(t * np.sign(x), t, out, is_zero, (x,), lambda: x, opname)
 
     return elementwise(opname, pull).tangent(push).with_formula("sign(a)")
 
@@ -272,15 +264,15 @@ def _clip_share_max(g: Any, out: object, x: Any, low: Any = None, high: Any = No
 
 def _is_at_bound(x: object, low: Operand, high: Operand) -> Any:
     """Return where a number equals a bound."""
-    bounds = [_is_tie(x, bound) for bound in (low, high) if bound is not None]
-    return np.logical_or.reduce(np.broadcast_arrays(*bounds)) if bounds else np.False_
+    ties = [np.equal(x, bound) for bound in (low, high) if bound is not None]
+    return functools.reduce(np.logical_or, ties, np.False_)
 
 
 def _clip_formula(share: Callable[..., Any], position: int) -> Any:
     def pull(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         operand = (x, low, high)[position]
         cotangent = share(g, out, x, low, high)
-        return choice_formula(cotangent, g, out, lambda: _is_at_bound(x, low, high), lambda: 0.5 * (operand - out), "clip")
+        return choice_formula(cotangent, g, out, _is_at_bound, (x, low, high), lambda: 0.5 * (operand - out), "clip")
 
     return pull
 
@@ -288,11 +280,11 @@ def _clip_formula(share: Callable[..., Any], position: int) -> Any:
 def _clip_tangent(share: Callable[..., Any]) -> Any:
     def push(t: Any, out: Any, x: ArrayLike, low: Any = None, high: Any = None) -> Any:
         tangent = share(t, out, x, low, high)
-        is_at_bound = _is_at_bound(x, low, high)
-        # the deviation is 0 at a bound, as a node that depends on x
-        return choice_tangent(
-            tangent, t, lambda: is_at_bound, lambda: np.where(is_at_bound, x - np.asarray(to_values(x)), 1), "clip"
-        )
+
+        def deviation() -> Any:  # 0 at a bound, as a node that depends on x
+            return np.where(_is_at_bound(x, low, high), x - stop_gradient(x), 1)
+
+        return choice_tangent(tangent, t, out, _is_at_bound, (x, low, high), deviation, "clip")
 
     return push
 
@@ -333,12 +325,12 @@ def _pull_angle(g: Array, out: object, z: NDArray[Any], deg: object = False) -> 
 
 def _pull_copysign(g: Any, out: Any, x: Any, y: Operand) -> Any:
     cotangent = g * (np.sign(x) * np.copysign(1, y))
-    return choice_formula(cotangent, g, out, lambda: _is_zero(x), lambda: x, "copysign")
+    return choice_formula(cotangent, g, out, is_zero, (x,), lambda: x, "copysign")
 
 
 def _push_copysign(t: Array, out: object, x: Operand, y: Operand) -> Any:
     tangent = t * (np.sign(x) * np.copysign(1, y))
-    return choice_tangent(tangent, t, lambda: _is_zero(x), lambda: x, "copysign")
+    return choice_tangent(tangent, t, out, is_zero, (x,), lambda: x, "copysign")
 
 
 copysign_grad = elementwise("copysign", _pull_copysign, None).tangent(_push_copysign, None)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph.array_types import Array
-from compgraph.graph import to_values
 from compgraph.nn import (
     conv,
     cross_correlate,
@@ -32,17 +31,17 @@ from compgraph.nn import (
 from compgraph.ops import ensure_array
 
 from ..rules import Formula, Rule, elementwise, general, reduction
-from .corners import choice_formula, choice_tangent
+from .corners import choice_formula, choice_tangent, is_zero
 
 
 def _relu(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
     """Return g above 0 and at nan, 0 at and below 0."""
-    return choice_formula(g * ~(out <= 0), g, out, lambda: np.asarray(to_values(x)) == 0, lambda: 0.5 * x, "relu")
+    return choice_formula(g * ~(out <= 0), g, out, is_zero, (x,), lambda: 0.5 * x, "relu")
 
 
 def _relu_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
     """Return t above 0 and at nan, 0 at and below 0 even for an infinite tangent."""
-    return choice_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "relu")
+    return choice_tangent(np.where(out <= 0, 0, t), t, out, is_zero, (x,), lambda: x, "relu")
 
 
 relu_grad = (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..context import Setting, active_checks, recording_for_replay, run_isolated, unmasked_derivatives
+from ..context import Setting, active_checks, higher_derivatives, recording_for_replay, run_isolated, unmasked_derivatives
 from ..graph import breadth_first
 from ..guards import Guard, ProgramMismatchError, UnchangedGuard, guards_of, select_guards, warn_leaks
 from ..storage import by_sequence_number
@@ -266,11 +266,14 @@ class Executor:
             self._programs.pop(next(iter(self._programs)))
         self._programs[key] = program
 
-    def _compile(self, feeds: dict[Any, Any]) -> Program:
+    def _compile(self, feeds: dict[Any, Any], is_differentiable: bool = False) -> Program:
         guard_log: list[Guard] = []
         unmasked: list[Any] = []
-        with Setting({unmasked_derivatives: unmasked}):
+        higher_opnames: list[str] | None = None if is_differentiable else []
+        with Setting({unmasked_derivatives: unmasked, higher_derivatives: higher_opnames}):
             replacements = self._retrace(feeds, guard_log)
+        if higher_opnames:
+            return self._compile(feeds, is_differentiable=True)
         outputs = [replacements[node] for node in self.nodes]
         inputs = [replacements[node] for node in feeds]
         guards = [replacements[guard] for guard in self._guards if guard in replacements]

@@ -19,6 +19,7 @@ from .guard import (
     note_empty_write,
     note_guard,
     note_layout,
+    strip_transforms,
 )
 from .guard_logs import GuardLog, has_evicted_guards, log_guard, log_lost_guard, logged_guards, lost_guards, note_loaded, reset
 from .guarded_shapes import (
@@ -61,5 +62,5 @@ __all__ = [
     "log_untracked", "logged_guards", "loses_derivative", "lost_guards", "make_raising_setter", "needs_shape_guard",
     "note_arange_length", "note_conversion", "note_copy", "note_empty_write", "note_file", "note_guard", "note_input_shapes",
     "note_layout", "note_loaded", "note_method", "note_save", "note_shape", "note_text", "recent_leaks", "reduce_ancestors",
-    "reset", "scalar_hash", "select_guards", "sort_recipes", "warn_leaks", "watch_shapes",
+    "reset", "scalar_hash", "select_guards", "sort_recipes", "strip_transforms", "warn_leaks", "watch_shapes",
 ]  # fmt: skip

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import autodiff as ad
 import compgraph as cg
+from autodiff.reverse import gradients
 from tests.support.for_each import for_each
-from tests.support.jitting import assert_agrees
+from tests.support.jitting import assert_agrees, compiled
 
 X = np.array([0.0, 0.0, 1.0, -1.0, 2.0])
 WEIGHTS = np.arange(1.0, 6.0)
@@ -68,3 +70,61 @@ def test_compiled_gradient_of_edit_distance_checks_no_tie() -> None:
     rng = np.random.default_rng(0)
     calls = [tuple(rng.integers(0, 3, (2, 6)).astype(float)) for _ in range(4)]
     assert_agrees(ad.value_and_grad(distance, argnums=(0, 1)), *calls)
+
+
+AWAY = np.array([2.0, 1.0])
+AT_CORNERS = [np.array([0.0, 1.0]), np.array([0.0, 0.0]), np.array([1.0, 1.0])]
+DIRECTION = np.array([1.0, 2.0])
+LATER_CORNERS: dict[str, Callable[[Any], Any]] = {
+    "abs": lambda x: np.sum(np.abs(x) * x),
+    "abs squared": lambda x: np.sum(np.abs(x) ** 2),
+    "maximum": lambda x: np.sum(np.maximum(x, 0) ** 2),
+    "clip": lambda x: np.sum(np.clip(x, 0, 3) * x),
+    "relu": lambda x: np.sum(cg.relu(x) * x),
+    "copysign": lambda x: np.sum(np.copysign(x, x) * x),
+    "max": lambda x: np.max(x) * x[0],
+    "norm": lambda x: np.linalg.norm(x, 1) * x[0],
+    "median": lambda x: np.median(np.stack([x[0], -x[0], x[1]])) * x[0],
+}
+SECOND_DERIVATIVES: dict[str, Callable[[Any], Any]] = {
+    "hessian": ad.hessian,
+    "jacobian of gradient": lambda f: ad.jacobian(ad.grad(f)),
+    "gradient of gradient": lambda f: ad.grad(lambda x: np.sum(ad.grad(f)(x) * DIRECTION)),
+    "tangent of gradient": lambda f: lambda x: ad.jvp(ad.grad(f), (x,), (DIRECTION,))[1],
+    "tangent of tangent": lambda f: lambda x: ad.jvp(lambda x: ad.jvp(f, (x,), (DIRECTION,))[1], (x,), (DIRECTION,))[1],
+}
+
+
+@for_each(
+    "name, operator", [*[(name, "hessian") for name in LATER_CORNERS], *[("abs", operator) for operator in SECOND_DERIVATIVES]]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_second_derivative_compiled_away_from_corners_matches_eager_at_corners(name: str, operator: str) -> None:
+    second_derivative = SECOND_DERIVATIVES[operator](LATER_CORNERS[name])
+    compiled_derivative = compiled(second_derivative, AWAY)
+    for x in (AWAY, *AT_CORNERS):
+        np.testing.assert_allclose(compiled_derivative(x), second_derivative(x), rtol=1e-12)
+
+
+def test_undefined_second_derivative_compiled_away_from_corner_warns() -> None:
+    second_derivative = compiled(ad.hessian(LATER_CORNERS["abs"]), AWAY)
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        assert np.isnan(second_derivative(AT_CORNERS[0])[0, 0])
+
+
+@for_each("name, jit", [*[(name, False) for name in LATER_CORNERS], ("abs", True)])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_executor_of_second_derivative_matches_eager_at_corners(name: str, jit: bool) -> None:
+    f, x = LATER_CORNERS[name], cg.variable(AWAY, "x")
+    (gradient,) = gradients(f(x), [x])
+    (derivative,) = gradients(np.sum(gradient * DIRECTION), [x])
+    executor = cg.Executor(derivative, jit=jit)
+    for value in (AWAY, *AT_CORNERS):
+        expected = SECOND_DERIVATIVES["gradient of gradient"](f)(value)
+        np.testing.assert_allclose(executor.run({"x": value}), expected, rtol=1e-12)
+
+
+def test_first_derivatives_check_no_corner() -> None:
+    """Programs of first derivatives have no guard, so that values at a corner run by the same program."""
+    for derivative in (ad.grad(LATER_CORNERS["abs"]), lambda x: ad.jvp(LATER_CORNERS["abs"], (x,), (DIRECTION,))):
+        assert_agrees(derivative, (AWAY,), *[(x,) for x in AT_CORNERS])
