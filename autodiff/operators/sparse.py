@@ -102,11 +102,13 @@ class SparseDerivative:
             while len(self.compressions) >= MAX_COMPRESSIONS:
                 self.compressions.pop(next(iter(self.compressions)), None)
             self.compressions[key] = compression
+        is_tall = sum(math.prod(each.shape) for each in linearization.inputs) <= shape[0]
+        dtype = np.promote_types((linearization.out if is_tall else x).dtype, np.float32)  # SciPy has no half precision
         if not compression.color_count:
-            return csr_array(shape, dtype=x.dtype)
+            return csr_array(shape, dtype=dtype)
         values = _row_values(cut, compression) if compression.has_row_colors else _column_values(linearization, x, compression)
         with linearization.recording():
-            data = _joined([np.reshape(part, (-1,)) for part in values])[compression.sources]
+            data = _joined([np.reshape(part, (-1,)) for part in values])[compression.sources].astype(dtype, copy=False)
             if compression.targets is not None:
                 zeros = np.zeros(compression.matrix.nnz, data.dtype)
                 data = bind(scatter, (zeros, data, compression.targets), {"index_counts": (1,)})

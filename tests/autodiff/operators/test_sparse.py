@@ -392,6 +392,30 @@ def test_sparse_jacobian_of_writes_through_other_dtypes() -> None:
     assert np.allclose(jacobian(f, sparse=True)(X).toarray(), jacrev(f)(X))
 
 
+@for_each("dtype", [np.float16, np.float32, np.float64])
+@for_each(
+    "f",
+    [
+        lambda x: _stored(x, np.float64),
+        lambda x: _stored(x * np.ones(4), np.float32),
+        lambda x: np.ones(3) * np.sum(x[:0]),
+        lambda x: BAND @ x,
+        lambda x: BAND[:2] @ x,
+    ],
+)
+def test_sparse_jacobian_has_dtype_of_dense_one(f: Function, dtype: Any) -> None:
+    x = X.astype(dtype)
+    dense, matrix = jacobian(f)(x), jacobian(f, sparse=True)(x)
+    assert matrix.dtype == np.promote_types(dense.dtype, np.float32)
+    assert np.allclose(matrix.toarray(), dense)
+
+
+def _stored(x: Any, dtype: Any) -> Any:
+    y = np.zeros(4, dtype)
+    y[:] = 2 * x
+    return y
+
+
 # --------------------------------------------------------------------------------- equal and compiled patterns
 
 
@@ -428,6 +452,7 @@ CHANGING: dict[str, tuple[Function, list[Any]]] = {
     "a scattered index": (grad(lambda x: np.sum(x[STATE["value"]] ** 3)), [np.array([0, 1]), np.array([1, 2])]),
     "an order": (lambda x: np.ravel(x.reshape(2, 2), order=STATE["value"]), ["C", "F"]),
     "writes": (lambda x: _maybe_write(STATE["value"], x), [False, True]),
+    "writes without derivatives": (lambda x: BAND[:2] @ (x * _floor(STATE["value"], x)), [False, True]),
     "an operand": (lambda x: np.outer(x, x)[STATE["value"]] * x[0], [0, 1, 2]),
 }
 
@@ -437,6 +462,12 @@ def _maybe_write(writes: bool, x: Any) -> Any:
     if writes:
         y[0] = np.floor(x[0])
     return arrow(x) + y
+
+
+def _floor(writes: bool, x: Any) -> Any:
+    y = np.zeros(4)
+    y[:] = np.floor(x)
+    return y if writes else np.floor(x)
 
 
 def _write_at(i: int, x: Any) -> Any:
