@@ -1,61 +1,29 @@
-"""Loop rerolling: repeated statements of a program become loops of the library, such as ``jax.lax.scan``.
+"""Loop rerolling: repeated steps of a program become loops of the library, such as ``jax.lax.scan``.
 
-Each statement assigns to a new variable. The iterations of a run become the body of a loop. A value that later iterations read is
-carried; values of all iterations that are read elsewhere, for instance by a reverse sweep, are stacked. Constants, indices and
-earlier values that differ between iterations are stacked and passed to the loop. Outer loops take precedence.
+The iterations of a run become the body of a loop. A value that later iterations read is carried; values of all iterations that
+are read elsewhere, for instance by a reverse sweep, are stacked. Constants, indices and earlier values that differ between
+iterations are stacked and passed to the loop. Outer loops take precedence.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..loops import MIN_TRIP_COUNT, PeriodicRun, find_candidate_periods, find_runs_of_period
+from .engine_steps import Call, Expression, Loop, StaticIndex, Step, Variable, leaves_of, replace_leaves, split
+from .engine_translation import Translation
 
-MIN_STATEMENTS = 300  # of the smallest program that is rerolled
-MIN_LOOP_STATEMENTS = 48  # of the smallest loop, all iterations together
+MIN_STEPS = 300  # of the smallest program that is rerolled
+MIN_LOOP_STEPS = 48  # of the smallest loop, all iterations together
 _MAX_DISTANCE = 8  # largest dependence distance within a loop, in iterations
-_NAMES = re.compile(r"\b[vgrcki]\d+\b")  # values, operands of guards, conditions, constants, small constants, indices
-_FUNCTION = re.compile(r"\w+\($")
-# Functions of the elements at an index, and those of the elements at computed positions of the flattened array.
-_BY_POSITIONS = {
-    **dict.fromkeys(("np_getitem", "np_window"), "read_positions"),
-    **dict.fromkeys(("set_item", "set_window", "set_at_positions"), "set_positions"),
-    "add_item": "add_positions",
-}
 
 
-class ValueType(NamedTuple):
-    """The dtype and shape of a variable; dtype "tuple" for several outputs."""
-
-    dtype: str
-    shape: tuple[int, ...]
-
-
-class Statement(NamedTuple):
-    """An assignment to a new variable.
-
-    Attributes
-    ----------
-    variable : int
-        The number of the variable.
-    pieces : tuple of str
-        The source around the operands.
-    operands : tuple of int and str
-        Numbers of variables, and names of constants and of indices.
-    """
-
-    variable: int
-    pieces: tuple[str, ...]
-    operands: tuple[Any, ...]
-
-
-class _Loop:
-    """A run of iterations. Positions are those of statements within an iteration.
+class _Run:
+    """A run of iterations. Positions are those of steps within an iteration.
 
     Attributes
     ----------
@@ -64,21 +32,22 @@ class _Loop:
     sequences : dict
         By position and operand, the operands of all iterations.
     stacks : dict
-        By position, the source of the values of all iterations, if they are read elsewhere.
+        By position, the variable of the values of all iterations, if they are read elsewhere.
     final : set of int
         Positions whose last value is read elsewhere.
     """
 
     def __init__(self, run: PeriodicRun) -> None:
-        self.run = run
+        self.start, self.period, self.trip_count = run
+        self.rows = range(run.start, run.stop)
         self.carried_reads: dict[tuple[int, int], tuple[int, int]] = {}
         self.sequences: dict[tuple[int, int], list[Any]] = {}
-        self.stacks: dict[int, str] = {}
+        self.stacks: dict[int, Variable] = {}
         self.final: set[int] = set()
 
     def locate(self, row: int) -> tuple[int, int]:
         """Return the iteration and the position of a row."""
-        return divmod(row - self.run.start, self.run.period)
+        return divmod(row - self.start, self.period)
 
     def carried(self) -> dict[int, int]:
         """Return the largest distance of the reads of each carried position; 0 if only the last value is read."""
@@ -88,118 +57,82 @@ class _Loop:
         return distances
 
 
-class LoopWriter:
-    """Generates the source of statements, with loops.
+class _Table:
+    """Steps as a `RowTable`; the integers are the rows of the leaves of their expressions."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        numbers: dict[Any, int] = {}
+        self.row_of = {step.variable: row for row, step in enumerate(steps)}
+        self.leaves: list[list[Any]] = [[] for _ in steps]
+        forms = [(split(s.variable, []), split(s.expression, found)) for s, found in zip(steps, self.leaves, strict=True)]
+        self.kinds = np.array([numbers.setdefault(form, len(numbers)) for form in forms])
+        self.integers = np.zeros((len(steps), max(map(len, self.leaves), default=0)), np.int64)
+        outer = dict[Any, int]()  # variables from outside, by the order of their first read
+        for row, operands in enumerate(self.leaves):
+            for k, operand in enumerate(operands):
+                if _is_computed(operand):
+                    self.integers[row, k] = self.row_of.get(operand, -1 - outer.setdefault(operand, len(outer)))
+        self.may_change = np.ones(self.integers.shape, bool)
+
+
+def _is_computed(leaf: Any) -> bool:
+    return isinstance(leaf, Variable) and leaf.array is None
+
+
+class LoopFinder:
+    """Replaces repeated steps by loops.
 
     Parameters
     ----------
-    types : dict
-        By name, the `ValueType` of a value or operand.
-    arrays : dict
-        By name, the constants of the program.
-    positions : dict
-        By name of an index, a function that returns the positions of its elements in the flattened array.
-    add_constant : callable
-        Adds an array to the arguments of the program, and returns its source.
-    bind : callable
-        Binds an object to a new global name.
+    translation : Translation
+        Its constants are extended.
     """
 
-    def __init__(
-        self,
-        types: dict[str, ValueType],
-        arrays: dict[str, Any],
-        positions: dict[str, Callable[[], Any]],
-        add_constant: Callable[[Any], str],
-        bind: Callable[[Any, str], str],
-    ) -> None:
-        self._types, self._arrays, self._position_functions = types, arrays, positions
-        self._add_constant, self._bind = add_constant, bind
-        self._numbers = itertools.count()
-        self._positions_by_name: dict[str, Any] = {}
-        self._offsets: dict[Any, str] = {}  # by shape and bytes, names of positions relative to the first
-        self._sources: dict[int, str] = {}  # by variable
-        self._type_of: dict[int, ValueType] = {}  # by variable
+    def __init__(self, translation: Translation) -> None:
+        self._library, self._constant, self._add_constant = translation.library, translation.constant, translation.add_constant
+        self._new_variable = translation.new_variable
+        self._values: dict[Variable, Expression] = {}  # of variables in loops
+        self._positions: dict[StaticIndex, Any] = {}
+        self._offsets: dict[Any, Any] = {}  # by shape and bytes
 
-    def write(self, parameters: Iterable[str], lines: Iterable[str], results: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return lines ``name = expression`` as lines with loops, and the sources of results."""
-        variables = {name: self._new_variable(self._types[name], name) for name in parameters}
-        statements = []
-        for line in lines:
-            target, expression = line.split(" = ", 1)
-            pieces, operands, end = [], list[Any](), 0
-            for match in _NAMES.finditer(expression):
-                name = match[0]
-                if name in variables or name in self._arrays or name in self._position_functions:
-                    pieces.append(expression[end : match.start()])
-                    operands.append(variables.get(name, name))
-                    end = match.end()
-            variables[target] = self._new_variable(self._types[target])
-            statements.append(Statement(variables[target], (*pieces, expression[end:]), tuple(operands)))
-        output = [variables.get(name, name) for name in results]
-        written = self._write_statements(statements, output)
-        return written, [self._source(operand) for operand in output]
+    def current(self, expression: Expression) -> Expression:
+        """Return an expression with the values of variables that are assigned in loops."""
+        if not self._values:
+            return expression
+        return replace_leaves(expression, iter([self._values.get(leaf, leaf) for leaf in leaves_of(expression)]))
 
-    def _new_variable(self, type_: ValueType, source: str = "") -> int:
-        variable = next(self._numbers)
-        self._sources[variable], self._type_of[variable] = source or f"t{variable}", type_
-        return variable
-
-    def _source(self, operand: Any) -> str:
-        return self._sources[operand] if isinstance(operand, int) else operand
-
-    def _positions(self, name: str) -> Any:
-        if name not in self._positions_by_name:
-            self._positions_by_name[name] = np.asarray(self._position_functions[name]())
-        return self._positions_by_name[name]
-
-    def _array(self, name: str) -> Any:
-        """Return a constant, or the positions of an index."""
-        return self._arrays[name] if name in self._arrays else self._positions(name)
-
-    def _kind(self, statement: Statement) -> Any:
-        """Return a key that is equal for statements that may have the same position in two iterations."""
-        operands = [
-            self._type_of[operand] if isinstance(operand, int) else (self._array(operand).dtype.char, self._array(operand).shape)
-            for operand in statement.operands
-        ]
-        return self._type_of[statement.variable], statement.pieces, *operands
-
-    # ------------------------------------------------------------------------------------------------ loops
-
-    def _write_statements(self, statements: Sequence[Statement], results: Sequence[Any]) -> list[str]:
-        """Return the source of statements; `results` are read afterwards."""
-        row_of = {statement.variable: row for row, statement in enumerate(statements)}
-        loops = list(self._find_loops(statements, row_of)) if len(statements) >= MIN_STATEMENTS else []
-        owners = {row: loop for loop in loops for row in range(loop.run.start, loop.run.stop)}
-        reads = [operand for row, s in enumerate(statements) if row not in owners for operand in s.operands]
-        for loop in loops:
-            reads += self._reads_before(loop, statements)
-        for row in {row_of[operand] for operand in (*reads, *results) if operand in row_of}:
+    def reroll(self, steps: Sequence[Step], results: Sequence[Variable]) -> list[Step | Loop]:
+        """Return steps with loops; `results` are read afterwards, by `current`."""
+        if len(steps) < MIN_STEPS:
+            return [Step(step.variable, self.current(step.expression)) for step in steps]
+        table = _Table(steps)
+        owners = {row: run for run in self._find_runs(table) for row in run.rows}
+        reads = [leaf for row, operands in enumerate(table.leaves) if row not in owners for leaf in operands]
+        for run in {id(run): run for run in owners.values()}.values():
+            reads += self._reads_before(run, steps, table)
+        for row in {table.row_of[leaf] for leaf in (*reads, *results) if leaf in table.row_of}:
             if row in owners:
                 iteration, position = owners[row].locate(row)
-                if iteration == owners[row].run.trip_count - 1:
+                if iteration == owners[row].trip_count - 1:
                     owners[row].final.add(position)
                 else:
-                    owners[row].stacks[position] = f"s{row_of[statements[row].variable]}_{next(self._numbers)}"
-        lines, row = list[str](), 0
-        while row < len(statements):
+                    variable = steps[row].variable
+                    owners[row].stacks[position] = self._new_variable(variable.dtype, variable.shape)
+        rolled, row = list[Step | Loop](), 0
+        while row < len(steps):
             if row in owners:
-                lines += self._write_loop(owners[row], statements, row_of, owners)
-                row = owners[row].run.stop
-                continue
-            sources = [*map(self._source, statements[row].operands), ""]
-            expression = "".join(itertools.chain(*zip(statements[row].pieces, sources, strict=True)))
-            lines.append(f"{self._sources[statements[row].variable]} = {expression}")
-            row += 1
-        return lines
+                rolled.append(self._make_loop(owners[row], steps, table, owners))
+                row = owners[row].rows.stop
+            else:
+                rolled.append(Step(steps[row].variable, self.current(steps[row].expression)))
+                row += 1
+        return rolled
 
-    def _find_loops(self, statements: Sequence[Statement], row_of: dict[int, int]) -> Iterator[_Loop]:
-        """Yield disjoint loops in order; the shortest period that covers most statements takes precedence."""
-        table = _Table(list(map(self._kind, statements)), statements, row_of)
-        periods, is_covered, runs = find_candidate_periods(table.kinds), np.zeros(len(statements), bool), list[PeriodicRun]()
+    def _find_runs(self, table: _Table) -> Iterator[_Run]:
+        """Yield disjoint runs in order; the shortest period that covers most steps takes precedence."""
+        periods, is_covered, runs = find_candidate_periods(table.kinds), np.zeros(len(table.kinds), bool), list[PeriodicRun]()
         while True:
-            runs_by_period = [list(find_runs_of_period(table, p, is_covered, MIN_LOOP_STATEMENTS)) for p in periods]
+            runs_by_period = [list(find_runs_of_period(table, p, is_covered, MIN_LOOP_STEPS)) for p in periods]
             coverage = [sum(run.stop - run.start for run in runs_of_period) for runs_of_period in runs_by_period]
             if not any(coverage):
                 break
@@ -210,160 +143,127 @@ class LoopWriter:
         for run in sorted(runs):
             for skipped in range(min(_MAX_DISTANCE, run.trip_count - MIN_TRIP_COUNT) + 1):
                 rest = PeriodicRun(run.start + skipped * run.period, run.period, run.trip_count - skipped)
-                if (loop := self._analyze(rest, statements, table)) is not None:
-                    yield loop
+                if (analyzed := self._analyze(rest, table)) is not None:
+                    yield analyzed
                     break
 
-    def _analyze(self, run: PeriodicRun, statements: Sequence[Statement], table: _Table) -> _Loop | None:
-        """Return the loop of a run; None if an operand is neither invariant, nor carried, nor known before the loop."""
-        loop, start, period = _Loop(run), run.start, run.period
+    def _analyze(self, periodic: PeriodicRun, table: _Table) -> _Run | None:
+        """Return a run with its reads; None if an operand is neither invariant, nor carried, nor known before the loop."""
+        run, start, period = _Run(periodic), periodic.start, periodic.period
         rows = start + period * np.arange(run.trip_count)
         for position in range(period):
-            for k, operand in enumerate(statements[start + position].operands):
-                operands = [statements[row + position].operands[k] for row in rows.tolist()]
-                if not isinstance(operand, int):
-                    if len({*operands}) > 1 and self._array(operand).size:
-                        loop.sequences[position, k] = operands
+            for k, operand in enumerate(table.leaves[start + position]):
+                operands = [table.leaves[row + position][k] for row in rows.tolist()]
+                if not _is_computed(operand):
+                    if len({*operands}) > 1 and 0 not in operand.shape:
+                        run.sequences[position, k] = operands
                     continue
                 operand_rows = table.integers[rows + position, k]
                 first, step = int(operand_rows[0]), int(operand_rows[1] - operand_rows[0])
                 if (step == 0 and first < start) or (step == period and first >= start):
                     continue  # invariant, or of the same iteration
                 distance, source = -((first - start) // period), (first - start) % period
-                if self._type_of[operand].dtype == "tuple":
+                if operand.dtype is None:
                     return None
                 if step == period and first >= 0 and distance <= _MAX_DISTANCE:
-                    loop.carried_reads[position, k] = source, distance
+                    run.carried_reads[position, k] = source, distance
                 elif operand_rows.max() < start:
-                    loop.sequences[position, k] = operands
+                    run.sequences[position, k] = operands
                 else:
                     return None
-        return loop
+        return run
 
     @staticmethod
-    def _reads_before(loop: _Loop, statements: Sequence[Statement]) -> Iterator[Any]:
+    def _reads_before(run: _Run, steps: Sequence[Step], table: _Table) -> Iterator[Any]:
         """Yield the operands that a loop reads from before it."""
-        run = loop.run
-        body = statements[run.start : run.start + run.period]
-        for position, distance in loop.carried().items():
-            yield from (statements[run.start + position - d * run.period].variable for d in range(1, distance + 1))
-        for operands in loop.sequences.values():
+        for position, distance in run.carried().items():
+            yield from (steps[run.start + position - d * run.period].variable for d in range(1, distance + 1))
+        for operands in run.sequences.values():
             yield from operands
-        own = {statement.variable for statement in body}
-        for position, statement in enumerate(body):
-            for k, operand in enumerate(statement.operands):
-                if operand not in own and (position, k) not in loop.carried_reads:
+        for position in range(run.period):
+            for k, operand in enumerate(table.leaves[run.start + position]):
+                if table.row_of.get(operand, -1) not in run.rows and (position, k) not in run.carried_reads:
                     yield operand
 
-    def _write_loop(
-        self, loop: _Loop, statements: Sequence[Statement], row_of: dict[int, int], owners: dict[int, _Loop]
-    ) -> list[str]:
-        """Return the definition of a loop body and the call of the loop."""
-        run, body = loop.run, list(statements[loop.run.start : loop.run.start + loop.run.period])
-        own = [statement.variable for statement in body]
-        carried: dict[tuple[int, int], int] = {}  # by position and distance, the variable
-        initial_values: list[str] = []
-        for position, farthest in loop.carried().items():
-            type_ = self._type_of[own[position]]
+    def _make_loop(self, run: _Run, steps: Sequence[Step], table: _Table, owners: dict[int, _Run]) -> Loop:
+        """Return the loop of a run, and record the values of its variables after it."""
+        own = [step.variable for step in steps[run.start : run.start + run.period]]
+        carried: dict[tuple[int, int], Variable] = {}  # by position and distance
+        initial: dict[Variable, Expression] = {}
+        for position, farthest in run.carried().items():
+            dtype, shape = own[position].dtype, own[position].shape
             for distance in range(1, max(farthest, 1) + 1):
-                before = run.start + position - distance * run.period
-                initial_values.append(
-                    self._sources[statements[before].variable] if farthest else f"xp.zeros({type_.shape}, '{type_.dtype}')"
-                )
-                carried[position, distance] = self._new_variable(type_)
-        inputs: dict[int, str] = {}  # by variable, the values of all iterations
-        for row, statement in enumerate(body):
-            operands, pieces = list(statement.operands), list(statement.pieces)
-            for k in range(len(operands)):
-                if (row, k) in loop.carried_reads:
-                    operands[k] = carried[loop.carried_reads[row, k]]
-                elif (row, k) in loop.sequences:
-                    values = loop.sequences[row, k]
-                    if isinstance(values[0], int):
-                        type_, source = self._type_of[values[0]], self._stack(values, row_of, owners)
-                    elif values[0] in self._arrays:
-                        type_ = ValueType(self._arrays[values[0]].dtype.name, self._arrays[values[0]].shape)
-                        source = self._add_constant(np.stack([self._arrays[name] for name in values]))
+                carried[position, distance] = variable = self._new_variable(dtype, shape)
+                before = steps[run.start + position - distance * run.period].variable
+                initial[variable] = self.current(before) if farthest else self._constant(np.zeros(shape, dtype))
+        inputs: dict[Variable, Expression] = {}  # by variable, the values of all iterations
+        body = []
+        for position, variable in enumerate(own):
+            expression, operands = steps[run.start + position].expression, list(table.leaves[run.start + position])
+            for k, operand in enumerate(operands):
+                if (position, k) in run.carried_reads:
+                    operands[k] = carried[run.carried_reads[position, k]]
+                elif (position, k) in run.sequences:
+                    values = run.sequences[position, k]
+                    if isinstance(operand, StaticIndex):
+                        first = self._new_variable(np.dtype(np.int64), ())
+                        inputs[first], offsets = self._stack_positions(values)
+                        expression = Call(  # whose second argument is the only static index
+                            self._library.by_position[expression.function],
+                            (expression.args[0], first, offsets, *expression.args[2:]),
+                        )
+                        operands[k] = first
+                        continue
+                    operands[k] = self._new_variable(operand.dtype, operand.shape)
+                    if operand.array is None:
+                        inputs[operands[k]] = self._stack(values, table, owners)
                     else:
-                        type_ = ValueType("int64", ())
-                        source, offsets = self._stack_positions([self._positions(name) for name in values])
-                        function = _FUNCTION.search(pieces[k - 1])
-                        assert function is not None
-                        pieces[k - 1] = pieces[k - 1][: function.start()] + _BY_POSITIONS[function[0][:-1]] + "("
-                        pieces[k], pieces[k + 1] = ", ", f", {offsets}{pieces[k + 1]}"
-                    operands[k] = self._new_variable(type_)
-                    inputs[operands[k]] = source
-            body[row] = Statement(statement.variable, tuple(pieces), tuple(operands))
-        lines = self._write_statements(body, [own[position] for position in (*loop.carried(), *loop.stacks)])
-        name = f"loop{next(self._numbers)}"
-        following = [own[position] if d == 1 else carried[position, d - 1] for position, d in carried]
-        finals = {position: f"{self._sources[variable]}_{d}" for (position, d), variable in carried.items() if d == 1}
-        results = [finals[position] if d == 1 else "_" for position, d in carried]
-        definition = [
-            f"def {name}(carried, inputs):",
-            f"    {_tuple(map(self._source, carried.values()))} = carried",
-            f"    {_tuple(map(self._source, inputs))} = inputs",
-            *[f"    {line}" for line in lines],
-            f"    return {_tuple(map(self._source, following))}, {_tuple(self._source(own[p]) for p in loop.stacks)}",
-            f"{_tuple(results)}, {_tuple(loop.stacks.values())} = "
-            f"scan({name}, {_tuple(initial_values)}, {_tuple(inputs.values())}, {run.trip_count})",
-        ]
-        for row in range(run.start, run.stop):
-            iteration, position = loop.locate(row)
-            if iteration == run.trip_count - 1 and position in finals:
-                self._sources[statements[row].variable] = finals[position]
-            elif position in loop.stacks:
-                self._sources[statements[row].variable] = f"{loop.stacks[position]}[{iteration}]"
-        return definition
+                        inputs[operands[k]] = self._add_constant(np.stack([value.array for value in values]))
+            body.append(Step(variable, replace_leaves(expression, iter(operands))))
+        rolled = self.reroll(body, [own[position] for position in (*run.carried(), *run.stacks)])
+        following = [self.current(own[position]) if d == 1 else carried[position, d - 1] for position, d in carried]
+        stacks = {stack: self.current(own[position]) for position, stack in run.stacks.items()}
+        finals = [self._new_variable(own[position].dtype, own[position].shape) for position, _ in carried]
+        for row in run.rows:
+            iteration, position = run.locate(row)
+            if iteration == run.trip_count - 1 and (position, 1) in carried:
+                self._values[steps[row].variable] = finals[list(carried).index((position, 1))]
+            elif position in run.stacks:
+                self._values[steps[row].variable] = Call(operator.getitem, (run.stacks[position], iteration))
+        return Loop(self._library.scan, run.trip_count, rolled, initial, following, finals, inputs, stacks)
 
-    def _stack(self, variables: Sequence[int], row_of: dict[int, int], owners: dict[int, _Loop]) -> str:
-        """Return the source of values stacked along a first axis; those of a loop are stacked already."""
-        segments: list[tuple[str, list[int]]] = []  # a source, and iterations of a loop
+    def _stack(self, variables: Sequence[Variable], table: _Table, owners: dict[int, _Run]) -> Expression:
+        """Return values stacked along a first axis; those of a loop are stacked already."""
+        segments: list[tuple[Expression, list[int]]] = []  # a stack, and iterations of its loop
         for variable in variables:
-            row = row_of.get(variable, -1)
+            row = table.row_of.get(variable, -1)
             iteration, position = owners[row].locate(row) if row in owners else (-1, -1)
             if position < 0 or position not in owners[row].stacks:
-                segments.append((f"{self._sources[variable]}[None]", []))
+                segments.append((Call(self._library.namespace.expand_dims, (self.current(variable), 0)), []))
                 continue
             stack = owners[row].stacks[position]
             last = segments[-1] if segments else ("", [])
-            is_continued = last[0] == stack and len({*np.diff([*last[1], iteration]).tolist()} - {0}) == 1
+            is_continued = last[0] is stack and len({*np.diff([*last[1], iteration]).tolist()} - {0}) == 1
             if is_continued and last[1][-1] != iteration:
                 last[1].append(iteration)
             else:
                 segments.append((stack, [iteration]))
-        sources = []
+        parts = []
         for source, iterations in segments:
             step = iterations[1] - iterations[0] if len(iterations) > 1 else 1
             stop = iterations[-1] + step if iterations else 0
-            sources.append(f"{source}[{iterations[0]}:{stop if stop >= 0 else ''}:{step}]" if iterations else source)
-        return sources[0] if len(sources) == 1 else f"xp.concat({_tuple(sources)})"
+            selection = slice(iterations[0], stop if stop >= 0 else None, step) if iterations else None
+            parts.append(Call(operator.getitem, (source, selection)) if selection else source)
+        return parts[0] if len(parts) == 1 else Call(self._library.namespace.concat, (parts,))
 
-    def _stack_positions(self, positions: Sequence[Any]) -> tuple[str, str]:
-        """Return the sources of positions of all iterations: the first of each, and the others relative to it, or None."""
+    def _stack_positions(self, indices: Sequence[StaticIndex]) -> tuple[Variable, Any]:
+        """Return the positions of all iterations: the first of each, and the others relative to it, or None."""
+        for index in indices:
+            if index not in self._positions:
+                self._positions[index] = np.asarray(index.find_positions())
+        positions = [self._positions[index] for index in indices]
         firsts = np.array([p.flat[0] for p in positions])
         offsets = positions[0] - firsts[0]
         if any(not np.array_equal(p - first, offsets) for p, first in zip(positions, firsts, strict=True)):
-            return self._add_constant(np.stack(positions)), "None"
-        key = offsets.shape, offsets.tobytes()
-        if key not in self._offsets:
-            self._offsets[key] = self._bind(offsets, "i")
-        return self._add_constant(firsts), self._offsets[key]
-
-
-class _Table:
-    """Statements as a `RowTable`; the integers are the rows of the operands."""
-
-    def __init__(self, kinds: Sequence[Any], statements: Sequence[Statement], row_of: dict[int, int]) -> None:
-        numbers: dict[Any, int] = {}
-        self.kinds = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds])
-        self.integers = np.zeros((len(statements), max(len(s.operands) for s in statements)), np.int64)
-        for row, statement in enumerate(statements):
-            for k, operand in enumerate(statement.operands):
-                if isinstance(operand, int):
-                    self.integers[row, k] = row_of.get(operand, -1 - operand)
-        self.may_change = np.ones(self.integers.shape, bool)
-
-
-def _tuple(sources: Iterable[str]) -> str:
-    return f"({''.join(f'{source}, ' for source in sources)})"
+            return self._add_constant(np.stack(positions)), None
+        return self._add_constant(firsts), self._offsets.setdefault((offsets.shape, offsets.tobytes()), offsets)

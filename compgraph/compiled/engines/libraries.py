@@ -37,20 +37,18 @@ class Library:
         Whether its functions also have NumPy's names, parameters and meanings.
     has_computed_indices : bool
         Whether its arrays support advanced indexing with computed arrays, as NumPy's do.
+    scan : callable or None
+        Repeats iterations, as ``jax.lax.scan``; None if they are unrolled.
+    by_position : dict
+        By function of the elements at a static index, the function that takes instead the first position in the flattened array
+        and the positions relative to it, or None. Iterations of a loop differ in the first position.
     """
 
     name = "array-api"
     has_numpy_names = False
     has_computed_indices = False
-
-    @property
-    def has_loops(self) -> bool:
-        """Whether the library has loops, as opposed to unrolled iterations."""
-        return bool(self.loop_functions())
-
-    def loop_functions(self) -> dict[str, Function]:
-        """Return the functions by which `engine_loops` repeats iterations, if the library has them."""
-        return {}
+    scan: Function | None = None
+    by_position: dict[Function, Function]
 
     def __init__(self, namespace: Any) -> None:
         self.namespace = namespace
@@ -109,13 +107,16 @@ class Library:
             value = self.namespace.real(value)
         return self.namespace.astype(value, target)
 
-    def set_window(self, array: Any, lengths: Any, strides: Any, offset: int, value: Any) -> Any:
-        """Return a copy of an array with values in a strided window, given in elements of the array in C order."""
+    def read_window(self, array: Any, layout: Any) -> Any:
+        """Return the elements of a strided window, whose lengths, strides and offset are those in the array in C order."""
+        return array_api.read_window(self.namespace, array, layout)
+
+    def set_window(self, array: Any, layout: Any, value: Any) -> Any:
+        """Return a copy of an array with values in a strided window."""
         xp, shape = self.namespace, tuple(array.shape)
-        if (box := array_api.find_box(shape, lengths, strides, offset)) is None:
-            positions = array_api.window_positions(array_api.size_of(array), lengths, strides, offset)
-            return self.set_at_positions(array, positions, value)
-        value = xp.reshape(xp.broadcast_to(value, lengths), box.lengths)
+        if (box := array_api.find_box(shape, *layout)) is None:
+            return self.set_at_positions(array, array_api.window_positions(array_api.size_of(array), *layout), value)
+        value = xp.reshape(xp.broadcast_to(value, layout[0]), box.lengths)
         return xp.reshape(self.set_item(xp.reshape(array, box.dims), box.slices, value), shape)
 
     def set_at_positions(self, array: Any, positions: Any, value: Any) -> Any:
@@ -241,7 +242,7 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
     def __init__(self) -> None:
         self.jax = importlib.import_module("jax")
         super().__init__(importlib.import_module("jax.numpy"))
-        self.library_vjp = self.jax.vjp
+        self.library_vjp, self.scan, self.by_position = self.jax.vjp, self.jax.lax.scan, self._positional_functions()
 
     def convolve(self, x: object, kernel: object, windows: Windows, groups: int) -> Any:
         """Return the cross-correlation by XLA."""
@@ -269,14 +270,14 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         return array.at[index].add(value)
 
-    def loop_functions(self) -> dict[str, Function]:
-        """Return ``jax.lax.scan`` and the functions of elements at computed positions of a flattened array."""
-        lax, np_like = self.jax.lax, self.namespace
+    def _positional_functions(self) -> dict[Function, Function]:
+        """Return the functions of elements at computed positions of a flattened array."""
+        lax, xp = self.jax.lax, self.namespace
 
         def update_of(method: str) -> Function:
             def update(array: Any, first: Any, offsets: Any, value: Any) -> Any:
                 positions = first if offsets is None else first + offsets
-                value = np_like.broadcast_to(value, positions.shape)
+                value = xp.broadcast_to(value, positions.shape)
                 if method == "set" and _is_contiguous(offsets):
                     return lax.dynamic_update_slice(array.reshape(-1), value.reshape(-1), (first,)).reshape(array.shape)
                 return getattr(array.reshape(-1).at[positions], method)(value).reshape(array.shape)
@@ -289,10 +290,9 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
             return array.reshape(-1)[first if offsets is None else first + offsets]
 
         return {
-            "scan": lambda body, initial, inputs, length: lax.scan(body, initial, inputs, length),
-            "read_positions": read_positions,
-            "set_positions": update_of("set"),
-            "add_positions": update_of("add"),
+            **dict.fromkeys((counterpart(self, ops.getitem), self.read_window), read_positions),
+            **dict.fromkeys((self.set_item, self.set_window, self.set_at_positions), update_of("set")),
+            self.add_item: update_of("add"),
         }
 
     def copy_result(self, value: object) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import elementwise, indexing, interpolation, linear_algebra, neural_networks, reductions, shapes
-from .indexing import window_positions
+from .indexing import are_in_range, read_window, window_positions
 from .neural_networks import correlation_of
 from .positions import (
     UnsupportedError,
@@ -27,15 +27,15 @@ from .positions import (
     put,
     size_of,
 )
-from .shapes import moveaxis
+from .reductions import has_nan
+from .shapes import call_on_axes
 
 __all__ = [
-    "UnsupportedError", "correlation_of", "expand_index", "find", "find_box", "flat_positions", "is_basic", "is_complex",
-    "is_floating", "is_static", "moveaxis", "number", "put", "size_of", "window_positions",
+    "UnsupportedError", "are_in_range", "call_on_axes", "correlation_of", "expand_index", "find", "find_box", "flat_positions",
+    "has_nan", "is_basic", "is_complex", "is_floating", "is_static", "number", "put", "read_window", "size_of",
+    "window_positions",
 ]  # fmt: skip
-_FAMILIES = (
-    elementwise, reductions, shapes, indexing, linear_algebra, linear_algebra, interpolation, neural_networks,
-)  # fmt: skip
+_FAMILIES = (elementwise, reductions, shapes, indexing, linear_algebra, interpolation, neural_networks)
 
 
 def find(name: str) -> Callable[..., Any] | None:

@@ -150,16 +150,16 @@ def unravel_index(xp: Namespace, indices: Array, shape: tuple[int, ...], order: 
     return tuple(coordinates[::-1] if order == "C" else coordinates)
 
 
-def window_(
-    xp: Namespace, buffer: Array, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, strides: tuple[int, ...]
-) -> Array:
-    """See `storage.window`."""
-    if is_complex(xp, buffer) != (dtype.kind == "c"):
-        raise UnsupportedError("a view of the real or imaginary parts of complex numbers")
-    steps, start = tuple(s // dtype.itemsize for s in strides), offset // dtype.itemsize
-    if (box := find_box(tuple(buffer.shape), shape, steps, start)) is not None:
-        return xp.reshape(xp.reshape(buffer, box.dims)[box.slices], shape)
-    return gather(xp, buffer, window_positions(size_of(buffer), shape, steps, start))
+def read_window(xp: Namespace, buffer: Array, layout: tuple[Any, Any, int]) -> Array:
+    """Return a strided window of a buffer; its lengths, strides and offset are in elements."""
+    if (box := find_box(tuple(buffer.shape), *layout)) is not None:
+        return xp.reshape(xp.reshape(buffer, box.dims)[box.slices], layout[0])
+    return gather(xp, buffer, window_positions(size_of(buffer), *layout))
+
+
+def are_in_range(xp: Namespace, index: Array, length: int) -> Array:
+    """Return whether all indices along an axis of some length are in range."""
+    return xp.all((index >= -length) & (index < length))
 
 
 def window_positions(count: int, shape: Any, strides: Any, offset: int) -> Any:

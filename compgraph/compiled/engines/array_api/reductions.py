@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +90,11 @@ def _logical_reduction(name: str, identity: bool) -> Reduction:
 
 
 all_, any_ = _logical_reduction("all", True), _logical_reduction("any", False)
+
+
+def has_nan(xp: Namespace, *arrays: Array) -> Array:
+    """Return whether an array contains nan."""
+    return functools.reduce(operator.or_, [xp.any(xp.isnan(a)) for a in arrays])
 
 
 def _count(xp: Namespace, a: Array, axis: tuple[int, ...] | int | None, where: Any) -> Array:

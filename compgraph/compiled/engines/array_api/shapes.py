@@ -61,6 +61,18 @@ def moveaxis(xp: Namespace, a: Array, source: tuple[int, ...] | int, destination
     return xp.permute_dims(a, tuple(order)) if a.ndim > 1 else a
 
 
+def call_on_axes(
+    xp: Namespace, function: Callable[..., Array], axes: Sequence[tuple[int, ...]], keeps_axis: bool, *operands: Array
+) -> Array:
+    """Call a function of the last axes with other axes of its operands, and of its result: the option ``axes`` of a ufunc."""
+    last = (-2, -1)
+    result = function(*[moveaxis(xp, x, moved, last[2 - len(moved) :]) for x, moved in zip(operands, axes, strict=False)])
+    inner = axes[len(operands)]
+    if not inner:
+        return result
+    return moveaxis(xp, result[..., None] if keeps_axis else result, last[2 - len(inner) :], inner)
+
+
 def squeeze(xp: Namespace, a: Array, axis: tuple[int, ...] | None = None) -> Array:
     axes = [k for k, n in enumerate(a.shape) if n == 1] if axis is None else normalize_axis_tuple(axis, a.ndim)
     return xp.reshape(a, tuple(n for k, n in enumerate(a.shape) if k not in axes))

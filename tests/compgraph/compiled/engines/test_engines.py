@@ -450,11 +450,20 @@ def rotations(p: Any, count: int) -> Any:
     return a[0, 0] * a[1, 1]
 
 
-@pytest.mark.parametrize("program", [euler_steps, table_steps, fibonacci, sweeps, checked, rotations])
+def elements(p: Any, count: int) -> Any:
+    """A different element of a new array in each step; its derivative adds at a different index."""
+    x = np.linspace(0.1, 1.0, count) * p[0]
+    for i in range(count):
+        y = np.sin(x) * p[1]
+        x = x + 0.1 * y[i] + y[i] ** 2
+    return np.sum(x)
+
+
+@pytest.mark.parametrize("program", [euler_steps, table_steps, fibonacci, sweeps, checked, rotations, elements])
 def test_jax_loops_match_numpy(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeated iterations become loops, in programs of values, of gradients and of second derivatives."""
     pytest.importorskip("jax")
-    monkeypatch.setattr(engine_loops, "MIN_STATEMENTS", 40)
+    monkeypatch.setattr(engine_loops, "MIN_STEPS", 40)
     p, other = np.array([0.7, 0.4]), np.array([0.72, 0.41])
 
     def loss(p: Any) -> Any:
