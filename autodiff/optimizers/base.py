@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +13,9 @@ from numpy.typing import NDArray
 from compgraph import ops
 
 from ..arguments import unflatten
-from .former_name import accepts_rate, rename_attributes, rename_rate
 from .parameters import Array, Parameter, check_gradient, collect_parameters, match_gradients
+
+Class = TypeVar("Class", bound=type)
 
 Rate = float | Callable[[int], float]
 Clip = Callable[[list[Any]], list[Any]]
@@ -29,6 +32,54 @@ _FOREIGN_OPTIONS = {
     "alpha": "the learning rate is learning_rate=, the decay of RMSProp decay=",
     "maximize": "minimize -f",
 }
+# Former names of attributes in pickles of optimizers, and of the learning rate: `rate` in arguments, attributes and saved states.
+_ATTRIBUTES = {"_kept": "_slot_arrays"}
+
+
+def accepts_rate(cls: Class) -> Class:
+    """Decorate a class: accept the argument ``rate=`` and the attribute `rate`, with a DeprecationWarning."""
+    target: Any = cls
+    init = target.__init__
+
+    @functools.wraps(init)
+    def constructor(self: Any, *args: object, **options: object) -> None:
+        if "rate" in options:
+            if "learning_rate" in options:
+                raise TypeError(f"{cls.__name__}: rate= is the former name of learning_rate=; give learning_rate= alone")
+            _warn_of_name(f"{cls.__name__}: the argument rate= is now learning_rate=")
+            options["learning_rate"] = options.pop("rate")
+        init(self, *args, **options)
+
+    target.__init__ = constructor
+    target.rate = former_rate
+    return cls
+
+
+def rename_rate(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a saved state with the present name of the learning rate."""
+    return {"learning_rate" if name == "rate" else name: state[name] for name in state}
+
+
+def rename_attributes(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a pickled optimizer with their present names."""
+    return {_ATTRIBUTES.get(name, name): value for name, value in state.items()}
+
+
+def _read_rate(self: Any) -> Any:
+    _warn_of_name(f"{type(self).__name__}: the attribute rate is now learning_rate")
+    return self.learning_rate
+
+
+def _write_rate(self: Any, value: float) -> None:
+    _warn_of_name(f"{type(self).__name__}: the attribute rate is now learning_rate")
+    self.learning_rate = value
+
+
+former_rate = property(_read_rate, _write_rate, doc="The former name of `learning_rate`.")
+
+
+def _warn_of_name(message: str) -> None:
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 @accepts_rate

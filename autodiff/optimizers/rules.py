@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from .base import Clip, Optimizer, Rate, check_range
-from .former_name import accepts_rate
+from .base import Clip, Optimizer, Rate, accepts_rate, check_range
 from .parameters import Array
 
 

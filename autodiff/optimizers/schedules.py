@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .base import check_range
-from .former_name import accepts_rate, rename_rate
+from .base import accepts_rate, check_range, rename_rate
 
 Schedule = Callable[[int], float]
 

@@ -11,8 +11,7 @@ from compgraph.graph import to_values
 from compgraph.values import require_history
 
 from ..reverse import Gradients
-from .base import Clip, Optimizer
-from .former_name import accepts_rate, former_rate
+from .base import Clip, Optimizer, accepts_rate, former_rate
 from .parameters import Array
 
 # Coefficients of backward differences over the last four moving averages, oldest first: the first derivative to third order
