@@ -14,7 +14,9 @@ from contextlib import suppress
 from typing import Any
 
 from ..cluster import Actor, WorkerRegistry
-from .parts import LostError, PartActor, PartServer, PassRequest, PassResult, unwrap
+from .messages import LostError, unwrap
+from .part_pass import PassRequest, PassResult
+from .server import PartActor, PartServer
 
 _log = logging.getLogger(__name__)
 POLL_INTERVAL = 0.25  # seconds between checks of the machine of a running call

@@ -11,7 +11,9 @@ import numpy as np
 from compgraph.executor import convert_fed_value
 from compgraph.values import Value, describe
 
-from .parts import Packed, PassRequest, PassResult, gather_or_cancel, pack, unpack, unwrap, weighted_sum
+from .messages import Packed, pack, unpack, unwrap
+from .part import weighted_sum
+from .part_pass import PassRequest, PassResult, gather_or_cancel
 from .plan import Plan
 
 Batch = dict[Any, Any]  # the values of the placeholders

@@ -23,7 +23,7 @@ from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
 
 from ...operators import fresh_node
 from .layout import Stage, compute_stages, group_of, is_element_access, is_operation, roots_of
-from .parts import RESULT, Links
+from .part import RESULT, Links
 
 
 @dataclass(eq=False)

@@ -22,7 +22,9 @@ from ...arguments import flatten, unflatten
 from ...optimizers import Optimizer
 from .hosts import ClusterHosts, LocalHosts
 from .layout import complete_placement, is_operation, partition_linearly, place_by_scope
-from .parts import LostError, gather_or_cancel, pack, unpack, weighted_sum
+from .messages import LostError, pack, unpack
+from .part import weighted_sum
+from .part_pass import gather_or_cancel
 from .pipeline import Batch, Feeds, Pipeline
 from .plan import Plan
 

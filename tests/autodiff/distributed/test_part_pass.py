@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from autodiff.distributed.split.parts.part_pass import Mailbox, TaskGroup
+from autodiff.distributed.split.part_pass import Mailbox, TaskGroup
 
 
 def test_task_group_with_a_cancelled_task_is_cancelled() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import autodiff.distributed as dist
 import compgraph as cg
-from autodiff.distributed.split.parts import pack, unpack
+from autodiff.distributed.split.messages import pack, unpack
 from autodiff.optimizers import SGD, Adam, StepController, clip_by_global_norm
 from autodiff.reverse import gradients
 from tests.support.failures import Failures

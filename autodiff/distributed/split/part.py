@@ -16,10 +16,10 @@ from compgraph.graph import GraphNode
 from compgraph.guards import GuardError
 from compgraph.values import Value, describe
 
-from ....operators import join_outputs
-from ....optimizers import Optimizer
-from ....reverse import collect, sweep, sweep_supports
-from ....rules import OutputCotangents
+from ...operators import join_outputs
+from ...optimizers import Optimizer
+from ...reverse import collect, sweep, sweep_supports
+from ...rules import OutputCotangents
 from .messages import Packed, unpack
 
 Key = Any  # ("port", number), ("parameter", index), ("feed", index), or RESULT
