@@ -15,9 +15,10 @@ from compgraph.graph import to_values
 from compgraph.storage import Write
 from compgraph.values import MultiOutput, Node, Value, describe
 
+from . import numeric
 from .arguments import Arguments, flatten
 from .forward import jvp
-from .numeric import finite_differences, require_arguments
+from .numeric import require_arguments
 from .operators import vjp
 from .reverse import collect
 from .rules import LAZY_COTANGENTS, by_function, conform, plain_operands, plain_result, push
@@ -114,7 +115,7 @@ def _check_operand(operation: Any, position: int, rng: object, rtol: float, atol
         changed = operation.function(*values[:position], operand, *values[position + 1 :], **operation.options)
         return _flatten_numbers(changed)
 
-    slope = finite_differences.directional(apply_to_operand, [values[position]], [direction])
+    slope = numeric.directional(apply_to_operand, [values[position]], [direction])
     weights = _random_like(out, rng)
     expected = _inner_product(_flatten_numbers(weights), slope)
     formula = rule.formulas[position]
@@ -137,7 +138,7 @@ def _random_like(out: Array, rng: object) -> Any:
     """Return a random array of the shape and dtype of a value; for several outputs a tuple, with None for integers."""
     if isinstance(out, tuple):
         return tuple(_random_like(o, rng) if np.asarray(to_values(o)).dtype.kind in "fc" else None for o in out)
-    return finite_differences.random_direction(np.asarray(to_values(out)), rng)
+    return numeric.random_direction(np.asarray(to_values(out)), rng)
 
 
 def _fill_zeros(tangent: Array, out: Array) -> Any:
@@ -205,7 +206,7 @@ def check_grads(
         raise ValueError(f"check_grads: order must be at least 1 and modes among 'fwd' and 'rev', not {order}, {modes}")
     require_arguments("check_grads", args)
     arguments = Arguments("check_grads", f, args, {}, range(len(args)))
-    leaves = [finite_differences.plain(leaf) for leaf in arguments.leaves]
+    leaves = [numeric.plain(leaf) for leaf in arguments.leaves]
     _check_derivatives(lambda *leaves: _as_one_array(arguments(*leaves)), leaves, order, tuple(modes), (rtol, atol), seed)
 
 
@@ -227,7 +228,7 @@ def _check_derivatives(
     value, tangent = jvp(f, args, directions) if "fwd" in modes else (vjp(f, *args)[0], None)
     if not np.array_equal(np.asarray(to_values(value)), expected, equal_nan=expected.dtype.kind in "fc"):
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
-    slope = finite_differences.directional(f, args, directions)
+    slope = numeric.directional(f, args, directions)
     weights = _random_like(expected, rng)
     expected_slope = _inner_product(weights, slope)
     for mode in modes:

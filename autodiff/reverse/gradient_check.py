@@ -15,7 +15,8 @@ from compgraph.interception import intercept
 from compgraph.tracing import Tracing, retracing
 from compgraph.values import ArgumentNode, Value, new_leaf
 
-from ..numeric import detached_gradient_error, finite_differences, require_arguments
+from .. import numeric
+from ..numeric import detached_gradient_error, require_arguments
 from .gradient import gradient
 
 
@@ -61,7 +62,7 @@ def check_gradient(
     False
     """
     _require_argument_types(f, args, gradients)
-    args = [finite_differences.plain(a) for a in args]
+    args = [numeric.plain(a) for a in args]
     has_leaks, leaks = False, []
     if gradients is None:
 
@@ -80,7 +81,7 @@ def check_gradient(
     if len(gradients) != len(args):
         raise ValueError(f"{len(args)} arguments have {len(args)} gradients, not {len(gradients)}")
     are_close = True
-    for position, (actual_gradient, expected) in enumerate(zip(gradients, finite_differences.gradient(f, args), strict=True)):
+    for position, (actual_gradient, expected) in enumerate(zip(gradients, numeric.gradient(f, args), strict=True)):
         if np.shape(actual_gradient) != expected.shape:
             raise ValueError(
                 f"gradient {position} has shape {np.shape(actual_gradient)}, argument {position} has {expected.shape}"
@@ -104,7 +105,7 @@ def _require_argument_types(f: ArrayLike | Callable[..., Any], args: Any, gradie
             "one argument pass [g], where g is its gradient"
         )
     for position, argument in enumerate(args):
-        if not isinstance(argument, np.ndarray) and finite_differences.plain(argument).dtype.kind not in "fc":
+        if not isinstance(argument, np.ndarray) and numeric.plain(argument).dtype.kind not in "fc":
             raise TypeError(
                 f"check_gradient: argument {position} is a {type(argument).__name__}, not an array of numbers; "
                 "autodiff.check_grads takes nested arguments"

@@ -15,7 +15,7 @@ from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.protocols import Primitive
 
-from ..numeric import finite_differences
+from .. import numeric
 from .broadcasting import conform
 from .lazy_cotangents import as_view
 from .rule import Formula, Rule, VariadicFormulas, declare, rule_factories
@@ -247,7 +247,7 @@ class _CheckedFormula:
         """Compare along the tangent; in reverse mode, along a random direction."""
         k = self.position
         operand = np.asarray(operands[k])
-        direction = seed if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
+        direction = seed if self.mode == "forward" else numeric.random_direction(operand, np.random.default_rng(0))
 
         def apply_to_operand_k(x: Any) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
@@ -278,7 +278,7 @@ def _select_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any
 
 def _directional_derivative(f: Callable[..., Any], x: Array, direction: object) -> Any:
     """Return the derivative of all results along a direction."""
-    return finite_differences.directional(lambda z: _to_vector(f(z)), [x], [direction])
+    return numeric.directional(lambda z: _to_vector(f(z)), [x], [direction])
 
 
 def _to_vector(value: Any, like: Any = None) -> Any:
@@ -319,8 +319,8 @@ class Slope:
             return out
 
         if self.elementwise:
-            return finite_differences.elementwise_derivative(apply_to_operand, values[k])
-        return finite_differences.jacobian(apply_to_operand, values[k])
+            return numeric.elementwise_derivative(apply_to_operand, values[k])
+        return numeric.jacobian(apply_to_operand, values[k])
 
 
 def numerical_derivative(function: Callable[..., Any], position: int, elementwise: bool) -> Any:

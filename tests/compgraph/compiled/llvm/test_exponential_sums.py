@@ -11,7 +11,7 @@ import pytest
 import scipy.special
 
 import autodiff as ad
-from autodiff.numeric.finite_differences import gradient as numeric_gradient
+from autodiff.numeric import gradient as numeric_gradient
 from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled
 

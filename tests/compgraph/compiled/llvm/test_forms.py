@@ -12,7 +12,7 @@ import scipy.special
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.numeric.finite_differences import gradient as numeric_gradient
+from autodiff.numeric import gradient as numeric_gradient
 from tests.support.for_each import for_each, sampled
 from tests.support.jitting import compiled, is_compiled
 
