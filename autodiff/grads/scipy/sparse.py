@@ -73,7 +73,7 @@ def _sparse_linalg() -> Any:
     """Return the module of the operations, imported on first use because it imports SciPy."""
     from compgraph.scipy.sparse import linalg
 
-    return linalg.systems_and_functions
+    return linalg
 
 
 def _pull_right(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import scipy.stats as st
 
 from ..policy import Policy
-from . import distributions, multivariate, replaced_functions
+from . import distributions, replaced_functions
 from .distributions import density as density  # for the rule of `evaluate_numerically`
 
 _STATISTICS = """
@@ -19,39 +19,13 @@ _RESAMPLING = "omit it, because it resamples"
 PIECEWISE = {"rankdata": "a", "tiecorrect": "rankvals"}
 
 # Objects with methods, errors, and classes without numeric arguments.
-PLAIN = frozenset(
-    [
-        "rv_continuous",
-        "rv_discrete",
-        "multivariate_normal",
-        "multivariate_t",
-        "dirichlet",
-        "wishart",
-        "invwishart",
-        "multinomial",
-        "matrix_normal",
-        "matrix_t",
-        "dirichlet_multinomial",
-        "vonmises_fisher",
-        "normal_inverse_gamma",
-        "multivariate_hypergeom",
-        "ortho_group",
-        "special_ortho_group",
-        "random_correlation",
-        "random_table",
-        "uniform_direction",
-        "unitary_group",
-        "BootstrapMethod",
-        "MonteCarloMethod",
-        "PermutationMethod",
-        "ConstantInputWarning",
-        "DegenerateDataWarning",
-        "NearConstantInputWarning",
-        "FitError",
-        "make_distribution",
-        "Covariance",
-    ]
-)
+_PLAIN = """
+    rv_continuous rv_discrete multivariate_normal multivariate_t dirichlet wishart invwishart multinomial matrix_normal
+    matrix_t dirichlet_multinomial vonmises_fisher normal_inverse_gamma multivariate_hypergeom ortho_group
+    special_ortho_group random_correlation random_table uniform_direction unitary_group BootstrapMethod MonteCarloMethod
+    PermutationMethod ConstantInputWarning DegenerateDataWarning NearConstantInputWarning FitError make_distribution
+    Covariance
+"""
 
 _RANKS = "plain numbers (x.value), because its statistic depends only on the order of the data"
 _SEARCH = "plain numbers (x.value), because it searches; or optimize the likelihood, the sum of logpdf"
@@ -132,14 +106,15 @@ UNSUPPORTED = {
 POLICY = Policy(
     module="scipy.stats",
     piecewise=PIECEWISE,
-    own_code=frozenset([*distributions.OWN_CODE, *multivariate.OWN_CODE, *replaced_functions.OWN_CODE, *_STATISTICS.split()]),
+    own_code=frozenset([*distributions.OWN_CODE, *replaced_functions.OWN_CODE, *_STATISTICS.split()]),
     fixed_options={
         "ttest_ind": {"method": _RESAMPLING},
         "pearsonr": {"method": _RESAMPLING},
         "describe": {"nan_policy": "select elements by an index, x[~np.isnan(x)]"},
     },
-    replacements={**distributions.REPLACEMENTS, **multivariate.REPLACEMENTS, **replaced_functions.REPLACEMENTS},
+    replacements={**distributions.REPLACEMENTS, **replaced_functions.REPLACEMENTS},
     always_replaced=replaced_functions.ALWAYS,
-    plain=PLAIN | {name for name in st.__all__ if isinstance(getattr(st, name), (st.rv_continuous, st.rv_discrete))},
+    plain=frozenset(_PLAIN.split())
+    | {name for name in st.__all__ if isinstance(getattr(st, name), (st.rv_continuous, st.rv_discrete))},
     unsupported=UNSUPPORTED,
 )
