@@ -37,7 +37,7 @@ from ..values import ArgumentNode, ConstantNode, MultiOutput, ScalarNode, Value,
 from .call_signatures import Call
 from .captured_state import CapturedState, require_unchanged
 from .compile_errors import NotCompilableError
-from .loops import TRIP_COUNT_STEP, LoopMismatchError, LoopTruncation
+from .loop_truncation import TRIP_COUNT_STEP, LoopMismatchError, LoopTruncation
 from .result_trees import ResultTree, require_close_results
 
 _SILENT_FUNCTIONS = frozenset({ops.copy_as_laid, window})  # own operations that neither warn nor raise

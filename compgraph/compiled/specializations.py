@@ -20,7 +20,7 @@ from .call_signatures import ArgumentState, Call, StaticArgument, copy_with_stri
 from .captured_state import CapturedState, require_unchanged
 from .compile_errors import NotCompilableError, submitted_at
 from .function_trace import FunctionTrace, trace_function
-from .loops import LoopMismatchError
+from .loop_truncation import LoopMismatchError
 from .result_trees import block_indices, require_close_results, snapshot_results
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..loops import MIN_TRIP_COUNT, PeriodicRun, find_candidate_periods, find_runs_of_period
+from ..loop_periodicity import MIN_TRIP_COUNT, PeriodicRun, find_candidate_periods, find_runs_of_period
 from .engine_steps import Call, Expression, Loop, StaticIndex, Step, Variable, leaves_of, replace_leaves, split
 from .engine_translation import Translation
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..loops import constant_key
+from ..loop_periodicity import constant_key
 
 Expression = Any  # a Variable, a Call, a StaticIndex, a list or tuple of expressions, or a plain object
 _LITERALS = frozenset({bool, int, str, type(None)})

@@ -20,7 +20,7 @@ from ...executor import Schedule
 from ...guards import EvaluationGuard, Guard, is_shape_guard
 from ...storage import Write, layout_in, root_of, value_at, viewed_operand, window
 from ...values import MultiOutput, Value
-from ..loops import MIN_TRIP_COUNT, constant_key
+from ..loop_periodicity import MIN_TRIP_COUNT, constant_key
 from . import array_api
 from .array_api import UnsupportedError
 from .engine_steps import Call, Expression, StaticIndex, Step, Variable

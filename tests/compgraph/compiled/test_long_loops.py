@@ -11,6 +11,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from compgraph.compiled import loop_truncation
 from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled
 
@@ -19,7 +20,6 @@ from compgraph.compiled.llvm import backend
 from compgraph.compiled.llvm.backend import TableProgram
 from compgraph.compiled.llvm.buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map
 from compgraph.compiled.llvm.planning import StepProgram, extrapolation, loop_rerolling
-from compgraph.compiled.loops import truncation
 
 Array = np.ndarray[Any, Any]
 LENGTH = 200
@@ -30,8 +30,8 @@ def cut_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short loops are cut too."""
     monkeypatch.setattr(loop_rerolling, "MIN_STEPS", 0)
     monkeypatch.setattr(loop_rerolling, "MIN_LOOP_STEPS", 8)
-    monkeypatch.setattr(truncation, "MIN_GRAPH_SIZE", 0)
-    monkeypatch.setattr(truncation, "MIN_ROWS", 0)
+    monkeypatch.setattr(loop_truncation, "MIN_GRAPH_SIZE", 0)
+    monkeypatch.setattr(loop_truncation, "MIN_ROWS", 0)
 
 
 def is_cut(jitted: Any) -> bool:
@@ -222,7 +222,7 @@ def test_long_loop_is_extrapolated(cut_soon: None, f: Callable[..., Any], transf
 
 def test_long_loop_is_detected_by_samples(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Periods of a long trace are looked for in a few parts of it."""
-    monkeypatch.setattr(truncation, "SAMPLE_SIZE", 100)
+    monkeypatch.setattr(loop_truncation, "SAMPLE_SIZE", 100)
     check_compiled(ad.value_and_grad(neighbors), np.linspace(-0.6, 0.7, LENGTH))
 
 
@@ -447,7 +447,7 @@ def test_long_loop_failing_with_few_iterations_compiles_fully(
         except Exception:
             return x * 2
 
-    monkeypatch.setattr(truncation, broken, fails)
+    monkeypatch.setattr(loop_truncation, broken, fails)
     x = np.linspace(0.1, 0.9, LENGTH)
     check_compiled(ad.value_and_grad(neighbors), x, cut=False)
     check_compiled(careless, x, cut=False)

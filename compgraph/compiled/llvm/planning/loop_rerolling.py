@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import MIN_TRIP_COUNT, PeriodicRun, find_runs
+from ...loop_periodicity import MIN_TRIP_COUNT, PeriodicRun, find_runs
 from ..buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map, Step, c_strides
 from .loop_distribution import Access, Partition, access_of, can_be_distributed, partition_loop, vectorize_step
 from .step_table import StepTable, column_dtypes, columns, with_columns, written_columns

@@ -16,7 +16,7 @@ from tests.support.jitting import compiled, is_compiled
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import loop_rerolling
-from compgraph.compiled.loops import find_runs
+from compgraph.compiled.loop_periodicity import find_runs
 
 Array = np.ndarray[Any, Any]
 

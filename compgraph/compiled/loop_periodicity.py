@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import ops
-from ...storage import Write, layout_in, value_at
-from ...values import MultiOutput, Value
+from .. import ops
+from ..storage import Write, layout_in, value_at
+from ..values import MultiOutput, Value
 
 # Operations whose derivatives and machine code do not depend on the values of constants.
 ARITHMETIC = frozenset(function for function, sign in ops.INFIX.items() if sign in ("+", "-", "*", "/"))

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bind import bind
-from ...context import Setting, collector, trace_guards
-from ...executor import collect_dependencies, retrace_graph
-from ...guards import is_length_guard, select_guards
-from ...ops import getitem
-from ...storage import Write
-from ...trees import flatten, unflatten
-from ...values import ArgumentNode, MultiOutput, Value, new_leaf, next_sequence_number
-from ..result_trees import result_leaf
-from .periodicity import ARITHMETIC, GraphTable, PeriodicRun, find_candidate_periods, find_runs_of_period
+from ..bind import bind
+from ..context import Setting, collector, trace_guards
+from ..executor import collect_dependencies, retrace_graph
+from ..guards import is_length_guard, select_guards
+from ..ops import getitem
+from ..storage import Write
+from ..trees import flatten, unflatten
+from ..values import ArgumentNode, MultiOutput, Value, new_leaf, next_sequence_number
+from .loop_periodicity import ARITHMETIC, GraphTable, PeriodicRun, find_candidate_periods, find_runs_of_period
+from .result_trees import result_leaf
 
 MIN_GRAPH_SIZE = 3000  # items; smaller graphs compile fast enough
 MAX_EXACT_INTEGER = 2**53  # larger integers are not exact as floats
