@@ -1,10 +1,9 @@
 """Derivatives of recorded graphs, by reverse accumulation."""
 
 from . import corner_slopes
-from .gradient import Gradients, gradient, gradients, seed_of, select_nodes, unbroadcast_adjoint
+from .gradient import Gradients, gradient, gradients, jacobian, seed_of, select_nodes, unbroadcast_adjoint, variables
 from .gradient_check import check_gradient
 from .linearization import Linearization, complex_jacobian, gradient_nodes, with_tangents, without_tangents
-from .recorded_jacobian import jacobian, variables
 from .replay import Tape
 from .structural_zeros import contains_nan, report_unmasked
 from .support_rules import SeedSupport

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .call_signatures import set_call_recorder
 from .compile_errors import CompileWarning
 from .engines import ImportedFunction, from_jax, from_torch
 from .jit import jit
-from .node_calls import set_call_recorder
 
 # Names that are imported on first use, to keep `import compgraph` fast.
 _LAZY = {

@@ -405,3 +405,20 @@ def require_numbers(call: Call) -> None:
             raise NotCompilableError(
                 f"an argument is an array of dtype {value.dtype}, which is not in native byte order; convert it by .astype(float)"
             )
+
+
+# ------------------------------------------------------------------------------------------ calls on nodes
+
+# `autodiff` sets a function that records each call as a single operation.
+_recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+
+
+def set_call_recorder(recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    """Set the function ``recorder(jitted, args, kwargs)`` that records calls on nodes."""
+    global _recorder
+    _recorder = recorder
+
+
+def record_call(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a compiled function on nodes: through the recorder if one is set, else as NumPy."""
+    return jitted.__wrapped__(*args, **kwargs) if _recorder is None else _recorder(jitted, args, kwargs)

@@ -24,11 +24,11 @@ from .call_signatures import (
     flatten_arguments,
     key_of,
     make_call,
+    record_call,
     signature_of,
     value_order,
 )
 from .compile_errors import NotCompilableError
-from .node_calls import record_call
 from .specializations import Specialization, Specializations
 
 

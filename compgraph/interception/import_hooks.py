@@ -10,7 +10,7 @@ from contextvars import Context
 from types import ModuleType
 from typing import Any
 
-from . import library_adapters, masked_arrays, math_functions
+from . import library_adapters, math_functions
 
 
 class ImportHook:
@@ -89,7 +89,7 @@ _ADAPTERS: dict[str, Callable[[], None]] = {
     "joblib.memory": library_adapters.adapt_joblib,
     "matplotlib.axes": library_adapters.adapt_matplotlib,
     "numba": library_adapters.adapt_numba,
-    "numpy.ma": masked_arrays.adapt_masked_arrays,
+    "numpy.ma": library_adapters.adapt_masked_arrays,
     "pandas": library_adapters.adapt_pandas,
     "pyfftw": library_adapters.adapt_pyfftw,
     "statistics": math_functions.adapt_statistics,

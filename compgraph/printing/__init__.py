@@ -1,10 +1,10 @@
 """Graphs as text: `program` writes Python, `latex` writes mathematics, and `to_sympy` converts to SymPy expressions.
 
 ====================  ============================================================================================
-`steps`               the operations and writes behind some nodes, in order
 `names`               valid Python names for nodes; values as Python literals
 `calls`               the executor's code generator, in the style of user code
-`listing`             the public function `program`, and the `Listing` that it returns, with repeated steps folded
+`listing`             the operations and writes behind some nodes, in order; the public function `program`, and the `Listing`
+                      that it returns, with repeated steps folded
 `symbolic_arrays`     arrays in SymPy
 `symbolic_functions`  the SymPy functions of elementwise operations
 `conversion`          graphs to SymPy

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .listing import results_of
 from .names import is_automatic, latex_name
-from .steps import results_of
 
 if TYPE_CHECKING:
     from .conversion import Converter

@@ -5,6 +5,7 @@ Repeated parts of a graph (layers, loop iterations) are folded: a listing shows 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import ops
+from ..graph import GraphNode, walk
 from ..guards import guards_of
-from ..storage import Write
-from ..values import MultiOutput, Value, VariableNode
+from ..storage import Write, memory_of
+from ..values import MultiOutput, Value, VariableNode, require_history
 from ..view import FOLDED_FROM, short_location
 from .calls import ListingWriter
 from .names import Names, is_number
-from .steps import LISTS, results_of, steps_of
 
 MAX_PERIOD = 200  # steps in a part
 MIN_PARTS = 4  # in a run; of three parts, folding would hide only one
 MAX_STEPS = 20_000  # only the last steps are searched
+LISTS = (list, tuple)
 SUFFICIENT_SHARE = 0.9  # the search ends when a run hides this fraction of the steps
 
 
@@ -334,3 +336,63 @@ def _join_lines(lines: list[Line], names: Names) -> str:
         rows.append(("    " * len(line.scope) + line.code, line.comment))
     width = min(max([len(code) for code, comment in rows if comment], default=0), MAX_COMMENT_COLUMN)
     return "\n".join(f"{code:{width}}  # {comment}" if comment else code for code, comment in rows)
+
+
+# ------------------------------------------------------------------------------------------ steps
+
+
+def results_of(operator: str, results: object) -> list[Any]:
+    """Return the nodes in nested lists, tuples and dictionaries; raise a TypeError for other objects and batched values."""
+    if isinstance(results, dict):
+        return [node for part in results.values() for node in results_of(operator, part)]
+    if isinstance(results, LISTS):
+        return [node for part in results for node in results_of(operator, part)]
+    require_history(results)
+    if not isinstance(results, Value):
+        raise TypeError(f"{operator} takes nodes, alone or in lists, tuples and dictionaries, not a {type(results).__name__}")
+    if results.level:
+        raise TypeError(
+            f"{operator}: this value carries a batch or tangents of a function under vmap or jvp, so it has no separate program; "
+            "use the node outside of the function"
+        )
+    return [results]
+
+
+def steps_of(results: Iterable[Any]) -> list[Any]:
+    """Return the leaves, operations and writes that some nodes depend on: leaves first, then in the order of recording.
+
+    A write is included if its memory is read after it.
+    """
+    needed: dict[Any, None] = {}
+    read_logs: set[int] = set()  # the logs, by id, of values that are read later
+
+    def mark_needed(item: NDArray[Any] | MultiOutput) -> None:
+        needed[item] = None
+        memory = memory_of(item) if isinstance(item, Value) else None
+        if memory is not None:
+            memory.require_complete()
+            read_logs.add(id(memory))
+
+    for node in results:
+        mark_needed(node)
+    steps = []
+    for item in sorted(walk(needed.copy(), _sources), key=_recording_order, reverse=True):
+        if item in needed or (id(item.memory) in read_logs if isinstance(item, Write) else _is_read(item, read_logs)):
+            steps.append(item)
+            for position in item.parent_argnums:
+                mark_needed(item.args[position])
+    return steps[::-1]
+
+
+def _sources(item: GraphNode) -> tuple[Any, ...]:
+    read = tuple([item.args[position] for position in item.parent_argnums])
+    return (*read, *item.memory.log) if isinstance(item, Value) and item.memory else read
+
+
+def _is_read(item: GraphNode, read_logs: set[int]) -> bool:
+    return not isinstance(item, MultiOutput) and item.memory is not None and id(item.memory) in read_logs
+
+
+def _recording_order(item: GraphNode) -> tuple[bool, float]:
+    """Return a sort key: leaves first, because an updated variable has a higher sequence number than its readers."""
+    return bool(item.args) or isinstance(item, Write), float(item.sequence_number)

@@ -14,12 +14,11 @@ import numpy as np
 from ...executor import compile_schedule
 from ...tracing import Tracing, is_tracing
 from ...trees import flatten, unflatten
-from ..call_signatures import Call, StaticArgument, flatten_arguments, key_of, make_call, signature_of
+from ..call_signatures import Call, StaticArgument, flatten_arguments, key_of, make_call, record_call, signature_of
 from ..captured_state import CapturedState
 from ..compile_errors import NotCompilableError
 from ..function_trace import trace_function
 from ..jitted import Jitted
-from ..node_calls import record_call
 from ..result_trees import snapshot_results
 from ..specializations import Specializations
 from .engine_program import EngineBackend, EngineProgram, backend_of
