@@ -20,7 +20,7 @@ LATE = [
     *("scipy", "optree", "graphviz", "pygraphviz", "tqdm", "llvmlite", "dask", "sklearn", "matplotlib", "pandas", "xarray"),
     *("compgraph.debugging", "compgraph.view", "compgraph.executor", "compgraph.compiled.jitted", "compgraph.compiled.llvm"),
     *("autodiff.distributed", "autodiff.optimizers", "autodiff.visualize", "autodiff.grads.scipy.special"),
-    *("compgraph.printing", "compgraph.profiling.pages", "compgraph.profiling.table", "distributed", "numpy.polynomial", "sympy"),
+    *("compgraph.printing", "compgraph.profiling.reports", "distributed", "numpy.polynomial", "sympy"),
     *("asyncio", "concurrent.futures", "html", "http", "importlib.resources", "json", "multiprocessing", "pathlib", "subprocess"),
     *("typing_extensions", "unittest", "urllib"),
 ]

@@ -19,8 +19,15 @@ from ..context import callbacks_lock
 from ..frames import source_lines
 from ..tracing import is_compiling
 from ..values import variable_hooks
-from .borrowing import clear_views, rebind_variables, replace_in_objects, restore_places, restore_variables
-from .captured_arrays import SKIPPED_CLASSES, PlaceSearch
+from .borrowing import (
+    SKIPPED_CLASSES,
+    PlaceSearch,
+    clear_views,
+    rebind_variables,
+    replace_in_objects,
+    restore_places,
+    restore_variables,
+)
 from .code_patches import enable_code_patches, patch_code
 from .introspection import bind_introspection, unbind_introspection
 from .patched_names import DIFFERENTIATION, DRAWS, TOP_LEVEL

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..values import TRACEABLE, Value, is_number, node_class, represented_class, unwrap_buffer
+from .borrowing import attributes_of
 from .callers import is_library
-from .captured_arrays import attributes_of
 from .reachability import iterate_code_objects, names_in
 
 _ABSENT = object()

@@ -8,8 +8,7 @@ patched while one is active: those of `compgraph` here, others by `patch_method`
 `profile`   `profile`, and the `Profile` that it returns
 `recorder`  the recorder of one block: time by entries, bytes by weak references; methods that are patched while it runs
 `entries`   the tree of entries; live bytes over time, their peak, and its holders
-`table`     the table
-`pages`     the data of the flame graph and of the picture of memory
+`reports`   the table, and the data of the flame graph and of the picture of memory
 ==========  ==========================================================================================
 """
 

@@ -12,8 +12,7 @@ from .entries import Holder, Ledger, root_entry
 from .recorder import Recorder, begin_block, end_block
 
 if TYPE_CHECKING:
-    from .pages import ProfilePage
-    from .table import Table
+    from .reports import ProfilePage, Table
 
 
 class Profile(Context):
@@ -118,7 +117,7 @@ class Profile(Context):
             If `sort` or `by` is unknown, or the block is still running.
         """
         self._require_finished()
-        from .table import table_of
+        from .reports import table_of
 
         return table_of(self._root, self.seconds, sort, by, limit)
 
@@ -141,7 +140,7 @@ class Profile(Context):
             If the block is still running.
         """
         self._require_finished()
-        from .pages import flame_page  # imported on first use, with the package of pictures
+        from .reports import flame_page  # imported on first use, with the package of pictures
 
         return flame_page(self._root, self.seconds).save_if(path)
 
@@ -164,7 +163,7 @@ class Profile(Context):
             If the block is still running.
         """
         self._require_finished()
-        from .pages import memory_page
+        from .reports import memory_page
 
         return memory_page(self._ledger).save_if(path)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ..spec import OpSpec
-from . import array_manipulation, elementwise, linear_algebra, reductions, transforms, unrecorded
+from . import array_manipulation, elementwise, linear_algebra_and_transforms, reductions, unrecorded
 from .unrecorded import UNDISPATCHED
 
 OPERATIONS: tuple[OpSpec, ...] = (
     *elementwise.OPERATIONS,
     *reductions.OPERATIONS,
     *array_manipulation.OPERATIONS,
-    *linear_algebra.OPERATIONS,
-    *transforms.OPERATIONS,
+    *linear_algebra_and_transforms.OPERATIONS,
     *unrecorded.OPERATIONS,
 )
 

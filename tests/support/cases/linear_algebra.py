@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.ops.families.linear_algebra."""
+"""Cases of products of arrays and decompositions of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.ops.families.transforms."""
+"""Cases of Fourier transforms, convolutions, interpolation and polynomials."""
 
 from __future__ import annotations
 
