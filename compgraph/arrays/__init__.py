@@ -1,9 +1,23 @@
 """Creation of nodes: variables, constants, placeholders, writable arrays, and NumPy's constructors for lists of nodes."""
 
 from .concatenators import asmatrix, bmat, c_, r_
-from .creation import array, asanyarray, asarray, asarray_chkfinite, empty, full, kaiser, ones, zeros
+from .creation import (
+    LIKE_CONSTRUCTORS,
+    array,
+    as_strided,
+    asanyarray,
+    asarray,
+    asarray_chkfinite,
+    ascontiguousarray,
+    asfortranarray,
+    empty,
+    full,
+    kaiser,
+    ones,
+    require,
+    zeros,
+)
 from .leaves import constant, placeholder, variable
-from .memory_layouts import LIKE_CONSTRUCTORS, as_strided, ascontiguousarray, asfortranarray, require
 from .patched_numpy import after_restore, is_compiled, patched_numpy, register_original, shield_compiled_modules, without_patches
 
 __all__ = [

@@ -29,8 +29,7 @@ from ..graph import flatten_sequences
 from ..tracing import has_compiled_code, is_library, is_tracing
 from ..values import TRACEABLE, Value, as_buffer, unwrap_buffers, wrap_result
 from . import creation
-from .creation import array, asanyarray, asarray, asarray_chkfinite, full
-from .memory_layouts import ascontiguousarray, asfortranarray
+from .creation import array, asanyarray, asarray, asarray_chkfinite, ascontiguousarray, asfortranarray, full
 
 _SUFFIXES = tuple(EXTENSION_SUFFIXES)
 _original_modules: dict[int, OriginalModule] = {}  # by the id of a module's namespace

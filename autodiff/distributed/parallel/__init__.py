@@ -3,12 +3,11 @@
 from .actor import FailureReport, LossActor, Request, ShareRequest, process_name, serialize
 from .batch import Batch, RemoteArray
 from .log import Log, Record
-from .mean import record_mean, record_mean_and_gradient
 from .pool import ActorPool
 from .shards import combine_sums, shard_bounds
 from .step import Step
 
 __all__ = [
     "ActorPool", "Batch", "FailureReport", "Log", "LossActor", "Record", "RemoteArray", "Request", "ShareRequest", "Step",
-    "combine_sums", "process_name", "record_mean", "record_mean_and_gradient", "serialize", "shard_bounds",
+    "combine_sums", "process_name", "serialize", "shard_bounds",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ import importlib
 from ..own_classes import class_of_nodes, own_class, replace_compiled_functions
 from ..own_code import NUMPY, replace_functions, replace_methods
 from ..policy import Policy
-from . import multivariate, piecewise_polynomials, splines
+from . import multivariate, splines
 
 _NAME = "scipy.interpolate"
 _CLASSES = [  # each with the methods that plain objects have for nodes
@@ -27,7 +27,7 @@ _CLASSES = [  # each with the methods that plain objects have for nodes
 ]
 _OWN_CODE = "pchip_interpolate krogh_interpolate barycentric_interpolate interpn splev splint splder splantider"
 _COMPILED_FUNCTIONS = {
-    "_ppoly": (piecewise_polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
+    "_ppoly": (splines, "evaluate evaluate_bernstein fix_continuity integrate"),
     "_dierckx": (splines, "evaluate_spline"),
     "_fitpack_impl": (splines, "splev splint spalde"),
     "_rgi_cython": (multivariate, "find_indices evaluate_linear_2d"),
@@ -49,8 +49,8 @@ replace_functions({  # of SciPy 1.18 and later, where public classes delegate to
     "_get_xp_bspline_cls": _delegate_of("_bsplines", "_BSpline"),
 })  # fmt: skip
 replace_methods({
-    ("BarycentricInterpolator", "_evaluate"): piecewise_polynomials.barycentric_evaluate,
-    ("BarycentricInterpolator", "_evaluate_derivatives"): piecewise_polynomials.barycentric_derivatives,
+    ("BarycentricInterpolator", "_evaluate"): splines.barycentric_evaluate,
+    ("BarycentricInterpolator", "_evaluate_derivatives"): splines.barycentric_derivatives,
 })  # fmt: skip
 _ROOTS = "the method of a plain object, and autodiff.root to refine its result (roots have no derivative)"
 _FIXED = "a new object (objects created from nodes are not changed)"
@@ -77,7 +77,7 @@ POLICY = Policy(
         "LSQUnivariateSpline": splines.init_lsq_spline,
         "BarycentricInterpolator.set_yi": _raise_in_place,
         "BarycentricInterpolator.add_xi": _raise_in_place,
-        "lagrange": piecewise_polynomials.lagrange,
+        "lagrange": splines.lagrange,
         "griddata": multivariate.griddata,
     },
     own_code=frozenset(_OWN_CODE.split()),

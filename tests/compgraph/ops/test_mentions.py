@@ -16,7 +16,7 @@ TABLES = ("compgraph.ops", "autodiff.grads")
 REGISTRIES = {
     "compgraph": "public names that are imported on first use",
     "compgraph._stubs": "parameters of functions that old versions of NumPy lack",
-    "compgraph.arrays.memory_layouts": "constructors of arrays like a node",
+    "compgraph.arrays.creation": "constructors of arrays like a node",
     "compgraph.compiled.engines": "counterparts in other libraries, and NumPy's conversions of their operands",
     "compgraph.compiled.llvm": "lowerings of functions, and the code and cost of the compiler's elementwise instructions",
     "compgraph.guards.guarded_errors": "errors of Python's operators",

@@ -22,8 +22,7 @@ from ....executor import collect_dependencies
 from ....storage import window
 from ....values import Value, copy_location
 from ..buffer_ir import BufferView, dense_view, element_dtype
-from .lowering_state import EXACT_BITS, LoweringState
-from .view_lowering import VIEWS, view_of
+from .lowering_state import EXACT_BITS, VIEWS, LoweringState, view_of
 
 
 class Parts(NamedTuple):

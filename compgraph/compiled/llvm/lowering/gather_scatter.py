@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from .... import ops
 from ....values import Value
 from ..buffer_ir import BufferView, Gather, Reduce, Scan, Scatter, c_strides, dense_view
-from .lowering_state import UNSUPPORTED, LoweringState, casts_like_numpy
-from .view_lowering import basic_index_view
+from .lowering_state import UNSUPPORTED, LoweringState, basic_index_view, casts_like_numpy
 
 UNSUPPORTED_INDEX = "the array index is not supported"
 

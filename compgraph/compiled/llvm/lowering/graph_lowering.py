@@ -32,8 +32,16 @@ from . import (
 )
 from .expansions import INEXACT_EXPANSIONS, INEXACT_OUTPUT_EXPANSIONS, expansion_of
 from .linear_algebra import append_matmul
-from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy, operands_and_options
-from .view_lowering import VIEWS, basic_index_view, view_of
+from .lowering_state import (
+    EXACT_BITS,
+    UNSUPPORTED,
+    VIEWS,
+    LoweringState,
+    basic_index_view,
+    casts_like_numpy,
+    operands_and_options,
+    view_of,
+)
 
 LowerItem = Callable[[LoweringState, Any], str]
 _CONVOLUTIONS = {
