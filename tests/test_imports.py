@@ -159,11 +159,11 @@ def check_that_private_modules_are_left_alone(path: Path) -> None:
 
 @cache
 def _shown(path: Path) -> set[str]:
-    """The names that the ``__init__`` of a sub-package imports from its modules, and its own sub-packages."""
-    imports = [s for s in ast.parse(path.read_text()).body if isinstance(s, ast.ImportFrom)]
-    return {alias.asname or alias.name for s in imports for alias in s.names} | {
-        p.name for p in path.parent.iterdir() if p.is_dir()
-    }
+    """The names that the ``__init__`` of a sub-package imports or defines for others, and its own sub-packages."""
+    body = ast.parse(path.read_text()).body
+    imports = {alias.asname or alias.name for s in body if isinstance(s, ast.ImportFrom) for alias in s.names}
+    definitions = {s.name for s in body if isinstance(s, (ast.FunctionDef, ast.ClassDef)) and not s.name.startswith("_")}
+    return imports | definitions | {p.name for p in path.parent.iterdir() if p.is_dir()}
 
 
 def test_imports_have_no_cycle() -> None:

@@ -6,11 +6,10 @@ nodes. ``README.md`` lists all patches, their lifetime and their reason.
 """
 
 from . import conversion_calls
-from .activation import intercept, interception, patch_list_functions
+from .activation import ImportHook, adapt_imported, intercept, interception, is_loading, patch_list_functions
 from .borrowing import as_borrowed
 from .callers import as_python_function, is_library
 from .code_patches import argument_has_node, enable_code_patches, patch_code, python_implementation, unpatched
-from .import_hooks import ImportHook, adapt_imported, is_loading
 from .introspection import is_introspection_patch
 from .random_functions import UNSEEDED, DrawMonitor, draw_handler, draw_unmonitored, with_draw_handler
 from .random_generators import generator_state, reachable_generators

@@ -294,7 +294,7 @@ _module_count = 0
 def register_imported() -> None:
     """Register the families whose SciPy modules were imported since the last call; others are registered on import.
 
-    Other libraries that are adapted to nodes are treated likewise; see `interception.import_hooks`.
+    Other libraries that are adapted to nodes are treated likewise; see `interception.activation`.
     """
     global _module_count
     if len(sys.modules) == _module_count:

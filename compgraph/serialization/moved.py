@@ -37,6 +37,7 @@ MOVED = {
     "compgraph.serialization.sent_guards": "compgraph.serialization.graphs",
     "compgraph.serialization.carried": "compgraph.serialization.pickled_functions",
     "compgraph.serialization.functions": "compgraph.serialization.pickled_functions",
+    "compgraph.trees.tree_flattening": "compgraph.trees",
     "compgraph.tracing.refusals": "compgraph.tracing.leak_errors",
     "compgraph.values.traceable_buffers": "compgraph.values.traced_values",
     "compgraph.values.kinds": "compgraph.values.node_kinds",

@@ -4,7 +4,7 @@
 without a rule run in the fallback loop, which computes batch elements one after the other.
 """
 
-from . import array_manipulation, axis_operations, convolutions, indexing, linear_algebra  # each registers its rules
+from . import array_manipulation, axis_operations, indexing, linear_algebra  # each registers its rules
 from .call import (
     LOOP_COUNTS,
     RULES_BY_KIND,

@@ -16,7 +16,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
-from compgraph.trees import optree_fallback, tree_flattening
+from compgraph import trees
+from compgraph.trees import optree_fallback
 
 optree = pytest.importorskip("optree")
 
@@ -55,14 +56,14 @@ TREES = st.recursive(LEAVES, _containers, max_leaves=12)
 
 @pytest.fixture(autouse=True, scope="module")
 def known_classes() -> None:
-    tree_flattening.flatten(Layer(1, 2))
+    trees.flatten(Layer(1, 2))
     if Layer not in optree_fallback._registered_classes:
         parts, rebuild = lambda x: ((x.weight, x.bias), ("weight", "bias"), ("weight", "bias")), lambda _, values: Layer(*values)
         optree_fallback.register_pytree_node(Layer, parts, rebuild)
 
 
 def both(tree: Any) -> tuple[tuple[list[Any], Any], tuple[list[Any], Any]]:
-    return optree_fallback.tree_flatten(tree), optree.tree_flatten(tree, namespace=tree_flattening.NAMESPACE)
+    return optree_fallback.tree_flatten(tree), optree.tree_flatten(tree, namespace=trees.NAMESPACE)
 
 
 @given(TREES)
@@ -158,4 +159,4 @@ except TypeError as error:
 def test_fallback_structures_are_pickled() -> None:
     _, structure = optree_fallback.tree_flatten({"a": [1, 2]})
     copied = pickle.loads(pickle.dumps(structure))
-    assert copied in (structure, tree_flattening.flatten({"a": [1, 2]})[1])
+    assert copied in (structure, trees.flatten({"a": [1, 2]})[1])
