@@ -1,9 +1,5 @@
 """Rules of ``scipy.fft``.
 
-The matrix of a Fourier transform is symmetric: the transposed transform is the transform itself, without conjugation, cut or
-padded to the lengths of the operand. Between real arrays and half a spectrum, each frequency strictly between zero and the
-highest represents two.
-
 Sine and cosine transforms of the types I and IV are symmetric; those of the types II and III are transposes of each other,
 except for factors at the ends, where an element represents one cosine and the others two (G. Strang, "The discrete cosine
 transform", 1999). With ``orthogonalize=True`` there are no such factors, whatever the norm.
@@ -11,121 +7,35 @@ transform", 1999). With ``orthogonalize=True`` there are no such factors, whatev
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from compgraph.array_types import Array, Axis
-
 from ...rules import Rule, linear
-from ..fourier_transforms import half_spectrum_weights, inverse_norm
-
-# ------------------------------------------------------------------------------------------------------ axes and lengths
-
-Axes = tuple[int, ...]
-
-
-def _axes_and_lengths(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[int]]:
-    """Return the axes, counted from the end, and the lengths to which `x` is cut or padded along them."""
-    if axes is None:
-        axes = range(x.ndim) if s is None else range(x.ndim - np.size(s), x.ndim)
-    negative_axes = tuple([int(axis) % x.ndim - x.ndim for axis in np.ravel(axes).astype(int)])
-    lengths = [-1] * len(negative_axes) if s is None else np.ravel(s).tolist()
-    return negative_axes, [int(x.shape[axis] if n in (None, -1) else n) for axis, n in zip(negative_axes, lengths, strict=True)]
-
-
-def _cut_or_pad(g: NDArray[Any], like: Array, axes: Axes) -> Any:
-    """Cut or zero-pad to the lengths of `like` along some axes: the transpose of what transforms do to their operand."""
-    padding = [(0, 0)] * g.ndim
-    slices = [slice(None)] * g.ndim
-    for axis in axes:
-        padding[axis] = (0, max(like.shape[axis] - g.shape[axis], 0))
-        slices[axis] = slice(like.shape[axis])
-    if any(after for _, after in padding):
-        g = np.pad(g, padding)
-    return g[tuple(slices)]
-
+from .. import fourier_transforms
+from ..fourier_transforms import (
+    cut_or_pad,
+    pull_fftn,
+    pull_hfftn,
+    pull_ifftn,
+    pull_ihfftn,
+    pull_irfftn,
+    pull_rfftn,
+    transformed_axes,
+)
 
 # ----------------------------------------------------------------------------------------- Fourier and Hankel transforms
 
 
-def _pull_half_spectrum(g: NDArray[Any], n: int, axis: int, norm: str | None) -> Any:
-    """Compute the transpose of ``rfft`` of length n."""
-    halved = np.conjugate(g) * half_spectrum_weights(g, n, axis, 0.5)
-    return scipy.fft.irfft(halved, n, axis, norm=inverse_norm(norm))
+def _along_axis(name: str, pull: fourier_transforms.Transpose) -> Rule:
+    return fourier_transforms.along_axis(f"scipy_fft_{name}", scipy.fft, pull)
 
 
-def _pull_real(g: NDArray[Any], axis: int, norm: str | None) -> Any:
-    """Compute the transpose of ``irfft``."""
-    spectrum = np.conjugate(scipy.fft.rfft(g, axis=axis, norm=inverse_norm(norm)))
-    return spectrum * half_spectrum_weights(g, g.shape[axis], axis, 2)
-
-
-# Each of the following returns the cotangent before it is cut or padded.
-
-
-def _fft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: dict[str, Any] | str | None) -> Any:
-    return scipy.fft.fftn(g, axes=axes, norm=norm)
-
-
-def _ifft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    return scipy.fft.ifftn(g, axes=axes, norm=norm)
-
-
-def _rfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    g = scipy.fft.fftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
-    return _pull_half_spectrum(g, lengths[-1], axes[-1], norm)
-
-
-def _irfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    g = _pull_real(g, axes[-1], norm)
-    return scipy.fft.ifftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
-
-
-def _hfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    """Compute the transpose of ``hfftn``, which is ``irfftn(conj(x))`` with the inverse norm."""
-    return np.conjugate(_irfft(g, axes, lengths, inverse_norm(norm)))
-
-
-def _ihfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: str | None) -> Any:
-    """Compute the transpose of ``ihfftn``, which is ``conj(rfftn(x))`` with the inverse norm."""
-    return _rfft(np.conjugate(g), axes, lengths, inverse_norm(norm))
-
-
-_Transpose = Callable[[Any, Axes, list[int], Any], Any]
-
-
-def _along_axis(name: str, transpose: _Transpose) -> Rule:
-    """Declare the rule of a transform along one axis."""
-
-    def formula(
-        g: Array, out: NDArray[Any], x: NDArray[Any], n: int | None = None, axis: int = -1, norm: str | None = None, **_: object
-    ) -> Any:
-        axes, lengths = _axes_and_lengths(x, None if n is None else [n], [axis])
-        return _cut_or_pad(transpose(g, axes, lengths, norm), x, axes)
-
-    return linear(f"scipy_fft_{name}", formula)
-
-
-def _along_axes(name: str, transpose: _Transpose, default: tuple[int, ...] | None = None) -> Rule:
-    """Declare the rule of a transform along several axes."""
-
-    def formula(
-        g: object,
-        out: object,
-        x: NDArray[Any],
-        s: Any = None,
-        axes: Axis = default,
-        norm: dict[str, Any] | str | None = None,
-        **_: object,
-    ) -> Any:
-        negative_axes, lengths = _axes_and_lengths(x, s, axes)
-        return _cut_or_pad(transpose(g, negative_axes, lengths, norm), x, negative_axes)
-
-    return linear(f"scipy_fft_{name}", formula)
+def _along_axes(name: str, pull: fourier_transforms.Transpose, default: tuple[int, ...] | None = None) -> Rule:
+    return fourier_transforms.along_axes(f"scipy_fft_{name}", scipy.fft, pull, default)
 
 
 def _hankel(name: str) -> Rule:
@@ -137,15 +47,21 @@ def _hankel(name: str) -> Rule:
     return linear(f"scipy_fft_{name}", lambda g, out, a, *options, **keywords: getattr(scipy.fft, name)(g, *options, **keywords))
 
 
-scipy_fft_fft_grad, scipy_fft_ifft_grad = _along_axis("fft", _fft), _along_axis("ifft", _ifft)
-scipy_fft_rfft_grad, scipy_fft_irfft_grad = _along_axis("rfft", _rfft), _along_axis("irfft", _irfft)
-scipy_fft_hfft_grad, scipy_fft_ihfft_grad = _along_axis("hfft", _hfft), _along_axis("ihfft", _ihfft)
-scipy_fft_fftn_grad, scipy_fft_ifftn_grad = _along_axes("fftn", _fft), _along_axes("ifftn", _ifft)
-scipy_fft_rfftn_grad, scipy_fft_irfftn_grad = _along_axes("rfftn", _rfft), _along_axes("irfftn", _irfft)
-scipy_fft_hfftn_grad, scipy_fft_ihfftn_grad = _along_axes("hfftn", _hfft), _along_axes("ihfftn", _ihfft)
-scipy_fft_fft2_grad, scipy_fft_ifft2_grad = _along_axes("fft2", _fft, (-2, -1)), _along_axes("ifft2", _ifft, (-2, -1))
-scipy_fft_rfft2_grad, scipy_fft_irfft2_grad = _along_axes("rfft2", _rfft, (-2, -1)), _along_axes("irfft2", _irfft, (-2, -1))
-scipy_fft_hfft2_grad, scipy_fft_ihfft2_grad = _along_axes("hfft2", _hfft, (-2, -1)), _along_axes("ihfft2", _ihfft, (-2, -1))
+scipy_fft_fft_grad, scipy_fft_ifft_grad = _along_axis("fft", pull_fftn), _along_axis("ifft", pull_ifftn)
+scipy_fft_rfft_grad, scipy_fft_irfft_grad = _along_axis("rfft", pull_rfftn), _along_axis("irfft", pull_irfftn)
+scipy_fft_hfft_grad, scipy_fft_ihfft_grad = _along_axis("hfft", pull_hfftn), _along_axis("ihfft", pull_ihfftn)
+scipy_fft_fftn_grad, scipy_fft_ifftn_grad = _along_axes("fftn", pull_fftn), _along_axes("ifftn", pull_ifftn)
+scipy_fft_rfftn_grad, scipy_fft_irfftn_grad = _along_axes("rfftn", pull_rfftn), _along_axes("irfftn", pull_irfftn)
+scipy_fft_hfftn_grad, scipy_fft_ihfftn_grad = _along_axes("hfftn", pull_hfftn), _along_axes("ihfftn", pull_ihfftn)
+scipy_fft_fft2_grad, scipy_fft_ifft2_grad = _along_axes("fft2", pull_fftn, (-2, -1)), _along_axes("ifft2", pull_ifftn, (-2, -1))
+scipy_fft_rfft2_grad, scipy_fft_irfft2_grad = (
+    _along_axes("rfft2", pull_rfftn, (-2, -1)),
+    _along_axes("irfft2", pull_irfftn, (-2, -1)),
+)
+scipy_fft_hfft2_grad, scipy_fft_ihfft2_grad = (
+    _along_axes("hfft2", pull_hfftn, (-2, -1)),
+    _along_axes("ihfft2", pull_ihfftn, (-2, -1)),
+)
 scipy_fft_fht_grad, scipy_fft_ifht_grad = _hankel("fht"), _hankel("ifht")
 scipy_fft_fftshift_grad = linear(
     "scipy_fft_fftshift", lambda g, out, x, axes=None: scipy.fft.ifftshift(g, axes=axes)
@@ -168,7 +84,7 @@ _ENDS = {
 }
 
 
-def _scale_ends(g: NDArray[Any], axes: tuple[int, ...], ends: tuple[float, float], inner: float = 1.0) -> Any:
+def _scale_ends(g: NDArray[Any], axes: list[int], ends: tuple[float, float], inner: float = 1.0) -> Any:
     """Multiply by factors at both ends of axes, and by `inner` between them; a single element gets the factors of both ends."""
     for axis in axes:
         weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
@@ -180,58 +96,47 @@ def _scale_ends(g: NDArray[Any], axes: tuple[int, ...], ends: tuple[float, float
     return g
 
 
-def _transform_transposed(
-    name: str, g: NDArray[Any], axes: tuple[int, ...], kind: int, norm: str | None, orthogonalize: bool | None, workers: object
+def _pull_real(
+    name: str, g: Any, x: Any, s: Any, axes: Any, kind: int, norm: Any, workers: object, orthogonalize: bool | None
 ) -> Any:
-    """Compute the transposed transform along axes."""
-    function = getattr(scipy.fft, f"{name}n")
-    options = {"axes": axes, "norm": norm, "orthogonalize": orthogonalize, "workers": workers}
+    """Compute the transpose of a sine or cosine transform."""
+    axes = transformed_axes(x, s, axes)
+    function = partial(getattr(scipy.fft, f"{name}n"), axes=axes, norm=norm, orthogonalize=orthogonalize, workers=workers)
     if norm == "ortho" if orthogonalize is None else orthogonalize:
-        return function(g, _TRANSPOSED.get(kind, kind), **options)
-    # An inverse of type II is a transform of type III.
-    forward_kind = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind
-    before, after = _ENDS.get((name[-2], forward_kind), ((1.0, 1.0), (1.0, 1.0)))
-    inner_before, inner_after = (0.5, 2.0) if (name[-2], forward_kind) == ("c", 1) else (1.0, 1.0)
-    transform = function(_scale_ends(g, axes, before, inner_before), _TRANSPOSED.get(kind, kind), **options)
-    return _scale_ends(transform, axes, after, inner_after)
+        g = function(g, _TRANSPOSED.get(kind, kind))
+    else:
+        # An inverse of type II is a transform of type III.
+        forward_kind = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind
+        before, after = _ENDS.get((name[-2], forward_kind), ((1.0, 1.0), (1.0, 1.0)))
+        inner_before, inner_after = (0.5, 2.0) if (name[-2], forward_kind) == ("c", 1) else (1.0, 1.0)
+        g = function(_scale_ends(g, axes, before, inner_before), _TRANSPOSED.get(kind, kind))
+        g = _scale_ends(g, axes, after, inner_after)
+    for axis in axes:
+        g = cut_or_pad(g, x.shape[axis], axis)
+    return g
 
 
 def _real_along_axis(name: str) -> Rule:
     """Declare the rule of a transform along one axis."""
-
-    def formula(
-        g: NDArray[Any],
-        out: NDArray[Any],
-        x: NDArray[Any],
-        type: int = 2,
-        n: int | None = None,
-        axis: int = -1,
-        norm: str | None = None,
-        workers: object = None,
-        orthogonalize: bool | None = None,
-    ) -> Any:
-        axes, _ = _axes_and_lengths(x, None if n is None else [n], [axis])
-        return _cut_or_pad(_transform_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
-
-    return linear(f"scipy_fft_{name}", formula)
+    return linear(
+        f"scipy_fft_{name}",
+        lambda g, out, x, type=2, n=None, axis=-1, norm=None, workers=None, orthogonalize=None: _pull_real(
+            name, g, x, None if n is None else [n], [axis], type, norm, workers, orthogonalize
+        ),
+    )
 
 
 def _real_along_axes(name: str) -> Rule:
     """Declare the rule of a transform along several axes."""
-
-    def formula(
-        g: Any, out: object, x: NDArray[Any], type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
-        workers: Any = None, orthogonalize: Any = None,
-    ) -> Any:  # fmt: skip
-        negative_axes, _ = _axes_and_lengths(x, s, axes)
-        return _cut_or_pad(
-            _transform_transposed(name[:-1], g, negative_axes, type, norm, orthogonalize, workers), x, negative_axes
-        )
-
-    return linear(f"scipy_fft_{name}", formula)
+    return linear(
+        f"scipy_fft_{name}n",
+        lambda g, out, x, type=2, s=None, axes=None, norm=None, workers=None, orthogonalize=None: _pull_real(
+            name, g, x, s, axes, type, norm, workers, orthogonalize
+        ),
+    )
 
 
 scipy_fft_dct_grad, scipy_fft_idct_grad = _real_along_axis("dct"), _real_along_axis("idct")
 scipy_fft_dst_grad, scipy_fft_idst_grad = _real_along_axis("dst"), _real_along_axis("idst")
-scipy_fft_dctn_grad, scipy_fft_idctn_grad = _real_along_axes("dctn"), _real_along_axes("idctn")
-scipy_fft_dstn_grad, scipy_fft_idstn_grad = _real_along_axes("dstn"), _real_along_axes("idstn")
+scipy_fft_dctn_grad, scipy_fft_idctn_grad = _real_along_axes("dct"), _real_along_axes("idct")
+scipy_fft_dstn_grad, scipy_fft_idstn_grad = _real_along_axes("dst"), _real_along_axes("idst")
