@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from ..rules import Rule, linear
 
+Ints = Sequence[int] | int | None  # the axes of a transform, or the lengths along them
 Transpose = Callable[[ModuleType, Any, Any, Any, Any, Any], Any]  # (module, g, x, s, axes, norm) -> cotangent of x
 
 
-def inverse_norm(norm: Any) -> Any:
+def inverse_norm(norm: str | None) -> str:
     """Return the `norm` for which an inverse transform has the factor of the forward transform with this one."""
-    return {"forward": "backward", "ortho": "ortho"}.get(norm, "forward")
+    return {"forward": "backward", "ortho": "ortho"}.get(norm or "backward", "forward")
 
 
-def transformed_axes(x: NDArray[Any], s: Any, axes: Any) -> list[int]:
+def transformed_axes(x: NDArray[Any], s: Ints, axes: Ints) -> list[int]:
     """Return the axes of a transform, counted from the end."""
-    if axes is None:
-        axes = range(-(x.ndim if s is None else np.size(s)), 0)
-    return [int(axis) % x.ndim - x.ndim for axis in np.ravel(axes).astype(int)]
+    last = range(-(x.ndim if s is None else np.size(s)), 0)
+    return [int(axis) % x.ndim - x.ndim for axis in np.ravel(last if axes is None else axes).astype(int)]
 
 
 def cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
@@ -43,16 +43,16 @@ def cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
     return np.concatenate([g, zeros], axis=axis)
 
 
-def _steps(x: NDArray[Any], s: Any, axes: Any, first: str = "") -> list[tuple[int, int, int]]:
+def _steps(x: NDArray[Any], s: Ints, axes: Ints, first: str = "") -> list[tuple[int, int, int]]:
     """Return the axis, the length before and the length after each one-dimensional transform, in NumPy's order.
 
     The last axis is the first, except for ``irfftn``, whose `first` is ``"complex"``; if it is ``"real"``, the first transform
     halves the spectrum.
     """
-    axes = transformed_axes(x, s, axes)
-    lengths = [-1] * len(axes) if s is None else np.ravel(s).tolist()
+    negative_axes = transformed_axes(x, s, axes)
+    lengths = [-1] * len(negative_axes) if s is None else np.ravel(s).tolist()
     shape, steps = list(x.shape), []
-    for axis, n in list(zip(axes, lengths, strict=True))[:: 1 if first == "complex" else -1]:
+    for axis, n in list(zip(negative_axes, lengths, strict=True))[:: 1 if first == "complex" else -1]:
         after = x.shape[axis] if n in (None, -1) else n
         steps.append((axis, int(shape[axis]), int(after)))
         shape[axis] = after // 2 + 1 if first == "real" and len(steps) == 1 else after
@@ -68,23 +68,23 @@ def _half_spectrum_weights(g: NDArray[Any], n: int, axis: int, inner: float) -> 
     return np.reshape(weights, (-1, *[1] * (g.ndim - 1 - axis % g.ndim)))
 
 
-def _pull_steps(transform: Callable[..., Any], g: Any, steps: Sequence[tuple[int, int, int]], norm: Any) -> Any:
+def _pull_steps(transform: Callable[..., Any], g: NDArray[Any], steps: Sequence[tuple[int, int, int]], norm: str | None) -> Any:
     for axis, length, _ in reversed(steps):
         g = cut_or_pad(transform(g, axis=axis, norm=norm), length, axis)
     return g
 
 
-def pull_fftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def pull_fftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``fftn``."""
     return _pull_steps(fft.fft, g, _steps(x, s, axes), norm)
 
 
-def pull_ifftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def pull_ifftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``ifftn``."""
     return _pull_steps(fft.ifft, g, _steps(x, s, axes), norm)
 
 
-def pull_rfftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def pull_rfftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``rfftn``."""
     (axis, length, n), *others = _steps(x, s, axes, "real")
     g = np.conjugate(_pull_steps(fft.fft, g, others, norm))
@@ -92,7 +92,7 @@ def pull_rfftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     return cut_or_pad(fft.irfft(halved, n, axis=axis, norm=inverse_norm(norm)), length, axis)
 
 
-def pull_irfftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def pull_irfftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``irfftn``."""
     *others, (axis, length, _) = _steps(x, s, axes, "complex")
     doubled = _half_spectrum_weights(g, g.shape[axis], axis, 2)
@@ -100,12 +100,12 @@ def pull_irfftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     return _pull_steps(fft.ifft, g, others, norm)
 
 
-def pull_hfftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def pull_hfftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``hfftn``, which is ``irfftn(conj(x))`` with the inverse norm."""
     return np.conjugate(pull_irfftn(fft, g, x, s, axes, inverse_norm(norm)))
 
 
-def pull_ihfftn(fft: Any, g: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+def pull_ihfftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``ihfftn``, which is ``conj(rfftn(x))`` with the inverse norm."""
     return pull_rfftn(fft, np.conjugate(g), x, s, axes, inverse_norm(norm))
 

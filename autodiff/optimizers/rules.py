@@ -137,9 +137,7 @@ class AdaGrad(Optimizer):
         (total,) = slots
         g = add_weight_decay(g, p, self.weight_decay, b)
         np.add(total, np.multiply(g, g, out=a), out=total)
-        np.sqrt(total, out=a)
-        a += self.epsilon
-        np.divide(g, a, out=a)
+        divide_by_root(g, total, self.epsilon, a)
         a *= factors[0]
         np.subtract(p, a, out=p)
 
@@ -199,9 +197,7 @@ class RMSProp(Optimizer):
         square, *velocity = slots
         g = add_weight_decay(g, p, self.weight_decay, b)
         update_average_square(square, g, self.decay, a)
-        np.sqrt(square, out=a)
-        a += self.epsilon
-        np.divide(g, a, out=a)
+        divide_by_root(g, square, self.epsilon, a)
         for v in velocity:
             np.multiply(v, self.momentum, out=v)
             np.add(v, a, out=v)
@@ -228,6 +224,13 @@ def update_average_square(square: Array, g: Array, decay: float, a: Array) -> No
     a *= 1 - decay
     np.multiply(square, decay, out=square)
     np.add(square, a, out=square)
+
+
+def divide_by_root(g: Array, square: Array, epsilon: float, out: Array) -> None:
+    """Compute ``out = g / (sqrt(square) + epsilon)``."""
+    np.sqrt(square, out=out)
+    out += epsilon
+    np.divide(g, out, out=out)
 
 
 def require_nonzero_epsilon(optimizer: Optimizer, epsilon: float) -> None:
@@ -317,9 +320,7 @@ class Adam(Optimizer):
         update_average_square(square, g, self.betas[1], a)
         for maximum in greatest:
             np.maximum(maximum, square, out=maximum)
-        np.sqrt(greatest[0] if greatest else square, out=a)
-        a += epsilon
-        np.divide(mean, a, out=a)
+        divide_by_root(mean, greatest[0] if greatest else square, epsilon, a)
         a *= size
         if self._decoupled and self.weight_decay:
             np.multiply(p, shrink, out=p)

@@ -6,12 +6,6 @@ from . import pickled_functions as pickled_functions  # importing it lets primit
 from .pickled_functions import SELF_PICKLING, import_object, is_importable, module_and_name, pickled_form, resolve_function
 
 __all__ = [
-    "SELF_PICKLING",
-    "graphs",
-    "import_object",
-    "is_importable",
-    "module_and_name",
-    "pickled_form",
-    "pickled_functions",
+    "SELF_PICKLING", "graphs", "import_object", "is_importable", "module_and_name", "pickled_form", "pickled_functions",
     "resolve_function",
-]
+]  # fmt: skip

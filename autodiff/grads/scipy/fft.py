@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...rules import Rule, linear
 from .. import fourier_transforms
 from ..fourier_transforms import (
+    Ints,
     cut_or_pad,
     pull_fftn,
     pull_hfftn,
@@ -97,11 +98,14 @@ def _scale_ends(g: NDArray[Any], axes: list[int], ends: tuple[float, float], inn
 
 
 def _pull_real(
-    name: str, g: Any, x: Any, s: Any, axes: Any, kind: int, norm: Any, workers: object, orthogonalize: bool | None
-) -> Any:
+    name: str, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, kind: int, norm: str | None, workers: object,
+    orthogonalize: bool | None,
+) -> Any:  # fmt: skip
     """Compute the transpose of a sine or cosine transform."""
-    axes = transformed_axes(x, s, axes)
-    function = partial(getattr(scipy.fft, f"{name}n"), axes=axes, norm=norm, orthogonalize=orthogonalize, workers=workers)
+    negative_axes = transformed_axes(x, s, axes)
+    function = partial(
+        getattr(scipy.fft, f"{name}n"), axes=negative_axes, norm=norm, orthogonalize=orthogonalize, workers=workers
+    )
     if norm == "ortho" if orthogonalize is None else orthogonalize:
         g = function(g, _TRANSPOSED.get(kind, kind))
     else:
@@ -109,9 +113,9 @@ def _pull_real(
         forward_kind = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind
         before, after = _ENDS.get((name[-2], forward_kind), ((1.0, 1.0), (1.0, 1.0)))
         inner_before, inner_after = (0.5, 2.0) if (name[-2], forward_kind) == ("c", 1) else (1.0, 1.0)
-        g = function(_scale_ends(g, axes, before, inner_before), _TRANSPOSED.get(kind, kind))
-        g = _scale_ends(g, axes, after, inner_after)
-    for axis in axes:
+        g = function(_scale_ends(g, negative_axes, before, inner_before), _TRANSPOSED.get(kind, kind))
+        g = _scale_ends(g, negative_axes, after, inner_after)
+    for axis in negative_axes:
         g = cut_or_pad(g, x.shape[axis], axis)
     return g
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from compgraph.array_types import Array
 from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.nn import cross_correlate_back, cross_correlate_kernel
@@ -44,15 +44,7 @@ def _transposed_correlate1d(g: NDArray[Any], weights: NDArray[Any], axis: int, m
 
 
 def _pull_weights1d(
-    g: NDArray[Any],
-    out: Array,
-    x: NDArray[Any],
-    weights: NDArray[Any],
-    axis: int,
-    mode: int,
-    cval: float,
-    origin: int,
-    dtype: DTypeLike | None,
+    g: Any, out: object, x: Any, weights: Any, axis: int, mode: int, cval: float, origin: int, **_: object
 ) -> Any:
     extended = kernels.extend(x, axis, kernels.ends_of(weights.shape[0], origin), mode, cval)
     return cross_correlate_kernel(_lines(extended, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
@@ -73,17 +65,7 @@ ndimage_correlate1d_grad = general(
 )
 
 
-def _uniform(
-    g: NDArray[Any],
-    out: Array,
-    x: NDArray[Any],
-    size: int,
-    axis: int,
-    mode: int,
-    cval: float,
-    origin: int,
-    dtype: DTypeLike | None,
-) -> Any:
+def _uniform(g: NDArray[Any], out: object, x: object, size: int, axis: int, mode: int, origin: int, **_: object) -> Any:
     return _transposed_correlate1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
 
 
@@ -93,14 +75,7 @@ ndimage_uniform_filter1d_grad = general("ndimage_uniform_filter1d", _uniform).ta
 
 
 def _pull_correlate(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    mode: int,
-    cval: float,
-    origins: Any,
-    dtype: DTypeLike | None,
+    g: NDArray[Any], out: object, x: object, weights: NDArray[Any], mode: int, origins: Sequence[int], **_: object
 ) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
@@ -110,14 +85,7 @@ def _pull_correlate(
 
 
 def _pull_weights(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    x: NDArray[Any],
-    weights: Any,
-    mode: int,
-    cval: float,
-    origins: Any,
-    dtype: DTypeLike | None,
+    g: NDArray[Any], out: object, x: Any, weights: NDArray[Any], mode: int, cval: float, origins: Sequence[int], **_: object
 ) -> Any:
     for axis in range(g.ndim):
         x = kernels.extend(x, axis, kernels.ends_of(weights.shape[axis], origins[axis]), mode, cval)
@@ -285,22 +253,12 @@ def _fold_index(index: NDArray[Any], n: int, mode: int) -> Any:
 
 
 def _pull_coefficients(
-    g: NDArray[Any],
-    out: NDArray[Any],
-    c: NDArray[Any],
-    coordinates: object,
-    order: int,
-    mode: int,
-    cval: float,
-    padding: int,
-    dtype: DTypeLike | None,
+    g: NDArray[Any], out: object, c: NDArray[Any], coordinates: object, order: int, mode: int, padding: int, **_: object
 ) -> Any:
     return _Points(c, coordinates, order, mode, padding).scatter(g)
 
 
-def _slopes(
-    c: NDArray[Any], coordinates: object, order: int, mode: int, cval: float, padding: int, dtype: DTypeLike | None
-) -> Any:
+def _slopes(c: NDArray[Any], coordinates: object, order: int, mode: int, cval: float, padding: int, **_: object) -> Any:
     """Return the derivatives of the interpolated values with respect to the coordinates."""
     points = _Points(c, coordinates, order, mode, padding)
     return np.stack([points.interpolate(c, axis, cval) for axis in range(c.ndim)])

@@ -44,13 +44,13 @@ def _result_with_nodes(call: Call, scipy_result: Any, constraints: Sequence[Cons
     return with_node_fields(scipy_result, fields)
 
 
-def _take_bounds(call: Call, name: str = "bounds") -> Any:
+def _take_bounds(call: Call) -> Any:
     """Return the bounds of a call, and replace them there by plain values."""
-    bounds = call.arguments.get(name)
+    bounds = call.arguments.get("bounds")
     if isinstance(bounds, zip):
         bounds = list(bounds)
     if bounds is not None:
-        call.arguments[name] = optimality_conditions.plain_bounds(bounds)
+        call.arguments["bounds"] = optimality_conditions.plain_bounds(bounds)
     return bounds
 
 

@@ -263,13 +263,7 @@ def _declare_tridiagonal(opname: str, values_only: bool) -> Rule:
 
     def push(position: int) -> Any:
         def tangent(
-            t: NDArray[Any],
-            out: NDArray[Any],
-            d: Array,
-            e: Array,
-            select: object = "a",
-            select_range: object = None,
-            **options: Any,
+            t: Any, out: NDArray[Any], d: Array, e: Array, select: object = "a", select_range: object = None, **options: Any
         ) -> Any:
             eigh_options = _eigh_options(values_only or options.get("eigvals_only"), select, select_range)
             matrix_tangent = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
@@ -286,43 +280,23 @@ scipy_linalg_eigvalsh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigv
 
 def _declare_banded(opname: str, values_only: bool) -> Rule:
     def pull(
-        g: NDArray[Any] | tuple[Any, ...],
-        out: object,
-        a: NDArray[Any],
-        lower: Any = False,
-        eigvals_only: bool = False,
-        select: str = "a",
-        select_range: tuple[Any, ...] | None = None,
-        **_: object,
-    ) -> Any:
-        lower_width, upper_width = banded_matrices.bandwidths(a, lower)
+        g: Any, out: Any, a: NDArray[Any], lower: Any = False, eigvals_only: bool = False, select: object = "a",
+        select_range: object = None, **_: object,
+    ) -> Any:  # fmt: skip
+        widths = banded_matrices.bandwidths(a, lower)
         eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
         return banded_matrices.from_dense(
-            _pull(0, g, out, banded_matrices.to_dense(a, lower_width, upper_width), lower=lower, **eigh_options),
-            lower_width,
-            upper_width,
+            _pull(0, g, out, banded_matrices.to_dense(a, *widths), lower=lower, **eigh_options), *widths
         )
 
     def push(
-        t: object,
-        out: NDArray[Any] | tuple[Any, ...],
-        a: NDArray[Any],
-        lower: Any = False,
-        eigvals_only: bool = False,
-        select: str = "a",
-        select_range: tuple[Any, ...] | None = None,
-        **_: object,
-    ) -> Any:
-        lower_width, upper_width = banded_matrices.bandwidths(a, lower)
+        t: Any, out: Any, a: NDArray[Any], lower: Any = False, eigvals_only: bool = False, select: object = "a",
+        select_range: object = None, **_: object,
+    ) -> Any:  # fmt: skip
+        widths = banded_matrices.bandwidths(a, lower)
         eigh_options = _eigh_options(values_only or eigvals_only, select, select_range)
-        return _push(
-            0,
-            banded_matrices.to_dense(t, lower_width, upper_width),
-            out,
-            banded_matrices.to_dense(a, lower_width, upper_width),
-            lower=lower,
-            **eigh_options,
-        )
+        tangent, matrix = banded_matrices.to_dense(t, *widths), banded_matrices.to_dense(a, *widths)
+        return _push(0, tangent, out, matrix, lower=lower, **eigh_options)
 
     return general(opname, pull).tangent(push).not_batchable()
 

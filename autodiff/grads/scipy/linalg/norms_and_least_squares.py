@@ -57,23 +57,13 @@ def _plain(a: NDArray[Any]) -> Any:
 
 
 def _pull_pinv(
-    g: tuple[Any, ...],
-    out: tuple[Any, ...],
-    a: NDArray[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    check_finite: bool = True,
+    g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], atol: float | None = None, rtol: float | None = None, **_: object
 ) -> Any:
     return 0 * a if g[0] is None else pinv_cotangent(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
 
 
 def _push_pinv(
-    t: NDArray[Any],
-    out: tuple[Any, ...],
-    a: NDArray[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    check_finite: bool = True,
+    t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], atol: float | None = None, rtol: float | None = None, **_: object
 ) -> Any:
     return pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
 
@@ -82,14 +72,9 @@ scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pull_pinv).tangent(_push_
 
 
 def _pull_pinvh(
-    g: tuple[Any, ...],
-    out: tuple[Any, ...],
-    a: NDArray[Any],
-    atol: object = None,
-    rtol: float | None = None,
-    lower: bool = True,
-    check_finite: bool = True,
-) -> Any:
+    g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], atol: float | None = None, rtol: float | None = None,
+    lower: bool = True, **_: object,
+) -> Any:  # fmt: skip
     """Return the cotangent of the triangle; an upper triangle is the lower one of the conjugate transpose."""
     if g[0] is None:
         return 0 * a
@@ -99,14 +84,9 @@ def _pull_pinvh(
 
 
 def _push_pinvh(
-    t: NDArray[Any],
-    out: tuple[Any, ...],
-    a: NDArray[Any],
-    atol: object = None,
-    rtol: float | None = None,
-    lower: bool = True,
-    check_finite: bool = True,
-) -> Any:
+    t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], atol: float | None = None, rtol: float | None = None,
+    lower: bool = True, **_: object,
+) -> Any:  # fmt: skip
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
     a, t = (a, t) if lower else (conj_transpose(a), conj_transpose(t))
     return pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
