@@ -20,8 +20,14 @@ from compared_programs import LEAVING, OWN, UNCHANGED
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "comparison.md"
 PEERS = ("compgraph", "autograd", "mygrad", "jax", "torch")
-TITLES = {"compgraph": "compgraph", "autograd": "HIPS/autograd", "mygrad": "MyGrad", "jax": "JAX", "torch": "PyTorch"}
+TITLES = {"compgraph": "compgraph", "autograd": "autograd", "mygrad": "MyGrad", "jax": "JAX", "torch": "PyTorch"}
 X = np.array([0.7, 1.3, 0.4])
+# Errors in the order of their numbers in the tables.
+ERRORS = (
+    "TypeError", "ValueError", "AttributeError", "RuntimeError", "TracerArrayConversionError", "ConcretizationTypeError",
+    "TracerBoolConversionError", "UFuncTypeError", "NotImplementedError", "ZeroDivisionError",
+)  # fmt: skip
+NUMBERS = ("¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰")
 
 # ------------------------------------------------------------------------------------------------------------- running them
 
@@ -151,13 +157,29 @@ def outcome_of(run: Callable[[], str]) -> str:
     return result
 
 
+def sign(outcome: str) -> str:
+    """Return the sign of an outcome in the tables, which fit a phone."""
+    kind, _, error = outcome.partition(" ")
+    if kind == "raises":
+        return f"✗{NUMBERS[ERRORS.index(error)]}" if error in ERRORS else f"✗ {error}"
+    return {"yes": "✓", "**wrong, silently**": "**!!**"}.get(outcome, "(!)" if outcome.startswith("wrong, warns") else outcome)
+
+
+def legend() -> str:
+    """The meaning of the signs."""
+    errors = ", ".join(f"{number}\N{NO-BREAK SPACE}{error}" for number, error in zip(NUMBERS, ERRORS, strict=True))
+    return (
+        "**✓** right. **(!)** wrong, with a warning. **!!** wrong, without an error or a warning. **-** not run. "
+        f"**✗** raises an error: {errors}."
+    )
+
+
 def table(rows: dict[str, Any], cell: Callable[[str, Any], str], peers: set[str]) -> str:
     """A table in Markdown: a row for each program, a column for each peer."""
     lines = ["| | " + " | ".join(TITLES.values()) + " |", "|---" * (len(PEERS) + 1) + "|"]
     for title, programs in rows.items():
-        cells = [
-            cell(peer, programs.get(peer) if isinstance(programs, dict) else programs) if peer in peers else "-" for peer in PEERS
-        ]
+        sources = [programs.get(peer) if isinstance(programs, dict) else programs for peer in PEERS]
+        cells = [sign(cell(peer, source)) if peer in peers else "-" for peer, source in zip(PEERS, sources, strict=True)]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -166,6 +188,7 @@ def tables(peers: set[str]) -> dict[str, str]:
     """All tables, by the name of their place in the page."""
     numpys = {title: source for title, source in UNCHANGED.items() if "scipy" not in title}
     return {
+        "signs": legend(),
         "unchanged": table(UNCHANGED, program_cell, peers),
         "renamed": table(numpys, functools.partial(program_cell, own=True), peers),
         "leaving": table(LEAVING, program_cell, peers),

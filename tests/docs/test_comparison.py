@@ -47,3 +47,10 @@ def test_comparison_wrong_result_is_reported(comparing: Any) -> None:
     assert comparing.program_cell("compgraph", wrong) == "**wrong, silently**"
     raising = "def f(x): return [][0] if isinstance(x, cg.Node) else np.sum(x)"
     assert comparing.program_cell("compgraph", raising) == "raises IndexError"
+
+
+def test_comparison_signs_of_outcomes(comparing: Any) -> None:
+    assert [*map(comparing.sign, ("yes", "**wrong, silently**", "wrong, warns (LeakWarning)", "no", "2-4j"))] == [
+        "✓", "**!!**", "(!)", "no", "2-4j"
+    ]  # fmt: skip
+    assert [*map(comparing.sign, ("raises TypeError", "raises ZeroDivisionError", "raises error"))] == ["✗¹", "✗¹⁰", "✗ error"]
