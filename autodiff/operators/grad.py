@@ -37,7 +37,7 @@ def value_and_grad(
         comparison calls `f` two or more times on plain arrays, and detects values that left the graph; see
         ``docs/escapes.md``.
     argnum : int, str, or sequence of them, optional
-        The name of `argnums` in HIPS/autograd. `function_operator` renames it.
+        Another name of `argnums`, as in HIPS/autograd.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def grad(
     verify : {None, "first", "always"}, optional
         The gradients to compare with a central difference: none, the first, or all; see `value_and_grad`.
     argnum : int, str, or sequence of them, optional
-        The name of `argnums` in HIPS/autograd. `function_operator` renames it.
+        Another name of `argnums`, as in HIPS/autograd.
 
     Returns
     -------
