@@ -220,7 +220,9 @@ def require_differentiable(operator: str, node: object) -> None:
             "values computed from autodiff.forward.variables"
         )
     if node.dtype.kind not in "fc":
-        raise TypeError(f"{operator}: the {describe(node)} has no derivative: it is not floating or complex")
+        raise TypeError(
+            f"{operator}: the {describe(node)} has no derivative: it is not floating or complex. Convert it (x.astype(float))"
+        )
 
 
 def require_arguments(operator: str, args: object) -> None:

@@ -205,7 +205,7 @@ OWN: dict[str, dict[str, str]] = {
             answer = format_value(torch.func.grad(f)(torch.tensor(0.0)).numpy())
             """,
     },
-    "derivative by an unused argument": {
+    "derivative with respect to an unused argument": {
         "compgraph": "x = cg.variable(1.0, 'x'); y = cg.variable(2.0, 'y'); answer = error_of(lambda: ad.gradient(x * x, y))",
         "autograd": "answer = format_value(autograd.grad(lambda x, y: x * x, 1)(1.0, 2.0))",
         "mygrad": """

@@ -161,7 +161,7 @@ def debug(*, tracebacks: str = "short") -> Debug:
     ...     np.sum(np.log(x))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    compgraph.NonFiniteError: the result of log is infinite in 1 of 2 places
+    compgraph.NonFiniteError: the result of log is infinite in 1 of 2 elements
     operand 0: var 'x' (shape (2,)): [1. 0.]
     File ...
     """
@@ -178,7 +178,7 @@ def _describe_nonfinite(value: Array) -> str:
     if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):
         return ""
     nans, nonfinite = int(np.sum(np.isnan(values))), int(np.sum(~np.isfinite(values)))
-    return f"{'NaN' if nans else 'infinite'} in {nans or nonfinite} of {values.size} places"
+    return f"{'NaN' if nans else 'infinite'} in {nans or nonfinite} of {values.size} elements"
 
 
 def _describe_operands(node: Any) -> str:

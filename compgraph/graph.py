@@ -178,7 +178,7 @@ def walk(starts: Iterable[Any], successors: Callable[[Any], Iterable[Any]]) -> I
     Parameters
     ----------
     starts : iterable of hashable
-        Where to begin.
+        The first objects.
     successors : callable
         ``successors(item)`` returns the objects one step away.
 
@@ -209,13 +209,13 @@ def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
     Parameters
     ----------
     *outputs : Node, MultiOutput or Write
-        Where to start.
+        The results.
 
     Returns
     -------
     list of Node, MultiOutput or Write
-        The outputs, their operands, the operands of those, and so on. An operation with several outputs stands
-        between them and its operands, as one MultiOutput.
+        The outputs, their operands, the operands of those, and so on. An operation with several outputs is one
+        MultiOutput between them and its operands.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from .context import is_deriving, is_tracking_indices, run_isolated
 from .frames import source_lines
 from .ops import FLOAT_SCALARS
 from .storage import TRACERS, owner_of
-from .tracing import LOGS, Tracing, has_left_trace, is_tracing
+from .tracing import LOGS, Tracing, is_after_trace, is_tracing
 from .values import (
     ACTIVE,
     BOTH,
@@ -109,7 +109,7 @@ class RecordingInterpreter:
         if has_arrays or options:
             args, options = save_operands(args, options)
         is_active = is_active and function not in ops.PIECEWISE
-        if LOGS and not (is_tracing() or has_left_trace()) and _is_in_thread_of_trace(function, args):
+        if LOGS and not (is_tracing() or is_after_trace()) and _is_in_thread_of_trace(function, args):
             return run_isolated(_attach_traced, value, function, args, options, parent_argnums, is_active)
         return _attach(value, function, args, options, parent_argnums, is_active)
 
@@ -236,10 +236,10 @@ def _note_untracked_read(node: Any) -> None:
 
 def new_scalar(value: Array, cls: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `raw_value` is the scalar if its arithmetic has the same bits as an array's."""
-    traces = is_tracing() or cls.is_always_traced
+    is_traced = is_tracing() or cls.is_always_traced
     if type(value) not in FLOAT_SCALARS:
         value = _asarray(value)
-    node: Any = TRACERS[cls]() if traces else new_view(_asarray(value), cls)
+    node: Any = TRACERS[cls]() if is_traced else new_view(_asarray(value), cls)
     node.raw_value = value
     return node
 
@@ -297,7 +297,7 @@ def _as_view(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tuple[i
         return value.copy(), is_active
     if value.base is None:
         value = value.view()
-    if not is_active:  # an active node may be written into the buffer later, for a read-only view through the operand
+    if not is_active:  # a later write of an active node makes it active; into the buffer of a read-only view, through the operand
         owner = owner_of(value)
         may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
         is_active = may_change and any(
@@ -311,19 +311,19 @@ def _new_result(value: Array, is_active: bool, args: tuple[Any, ...] = ()) -> An
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers. If that is intended, compute with node.value")
-    kinds = OPERATIONAL_CLASSES if is_active and kind in "fc" else INERT_CLASSES
+    classes = OPERATIONAL_CLASSES if is_active and kind in "fc" else INERT_CLASSES
     if kind in "biu" and not is_tracing():
-        kinds = UNTRACKED_CLASSES if is_tracking_indices() else INERT_CLASSES
+        classes = UNTRACKED_CLASSES if is_tracking_indices() else INERT_CLASSES
         if not TRACER_CLASSES.isdisjoint(map(type, args)):
-            kinds = INDEX_CLASSES
+            classes = INDEX_CLASSES
     value = unwrap_buffer(value)
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value
-        node: Any = new_node(value, kinds[0])
+        node: Any = new_node(value, classes[0])
         node.raw_value = value
     else:
-        node = new_scalar(value, kinds[1])
-    if kinds is UNTRACKED_CLASSES:
+        node = new_scalar(value, classes[1])
+    if classes is UNTRACKED_CLASSES:
         untracked[id(node)] = ref(node)
     return node
 

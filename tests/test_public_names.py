@@ -55,3 +55,8 @@ def test_dir_lists_documented_names() -> None:
 def test_listed_names_are_attributes(module: ModuleType) -> None:
     assert [name for name in dir(module) if not hasattr(module, name)] == []
     assert dir(module) == sorted({*dir(module)})
+
+
+def test_renamed_rules_warn() -> None:
+    with pytest.warns(DeprecationWarning, match=r"autodiff\.grads\.laid_grad is now autodiff\.grads\.scatter_to_buffer_grad"):
+        assert autodiff.grads.laid_grad is autodiff.grads.scatter_to_buffer_grad

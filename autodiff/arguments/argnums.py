@@ -80,7 +80,7 @@ class Arguments:
         argnum_list: Any = (argnums,) if self.is_single else argnums
         self.selected = [self._locate(argument) for argument in argnum_list]
         if len(set(self.selected)) < len(self.selected):
-            raise ValueError(f"{operator}: argnums {argnums} contains the same argument twice")
+            raise ValueError(f"{operator}: argnums {argnums} contains the same argument twice. Pass each once")
         trees = self._selected_values()
         self.leaves, self.structure = flatten(trees)
         if not self.leaves:
@@ -203,10 +203,14 @@ class Arguments:
                 f"{self.operator}: the tangents of {len(self.selected)} arguments must be a tuple, not a {type(tree).__name__}"
             )
         if len(trees) != len(self.selected):
-            raise ValueError(f"{self.operator}: got {len(trees)} tangents for {len(self.selected)} arguments")
+            raise ValueError(
+                f"{self.operator}: {len(trees)} tangents were passed for {len(self.selected)} arguments. Pass one per argument"
+            )
         leaves, structure = flatten(list(trees))
         if structure != self.structure:
-            raise ValueError(f"{self.operator}: the tangents nest as {structure}, but the arguments as {self.structure}")
+            raise ValueError(
+                f"{self.operator}: the tangents nest as {structure}, but the arguments as {self.structure}. Nest them alike"
+            )
         for name, leaf, tangent in zip(self.names, self.leaves, leaves, strict=True) if self.has_labels else ():
             require_aligned(self.operator, [(name, leaf), ("its tangent", tangent)])
         return leaves

@@ -36,14 +36,14 @@ def function_operator(operator: Operator) -> Operator:
 
     @functools.wraps(operator)
     def wrapper(*args: object, **kwargs: object) -> Any:
-        traced = (require_function(operator.__name__, args[0]), *args[1:]) if args else args
+        checked_args = (require_function(operator.__name__, args[0]), *args[1:]) if args else args
         ops.raise_for_foreign_options(operator.__name__, kwargs, _FOREIGN_OPTIONS)
         if "argnum" in kwargs:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")
             kwargs["argnums"] = kwargs.pop("argnum")
         require_argnums(operator.__name__, args[1] if len(args) > 1 else kwargs.get("argnums", 0))
-        return pickle_as_call(wrapper, operator(*traced, **kwargs), args, kwargs)
+        return pickle_as_call(wrapper, operator(*checked_args, **kwargs), args, kwargs)
 
     return wrapper  # type: ignore[return-value]
 
@@ -106,10 +106,10 @@ class DerivedFunction:
         return f"<{operator.__name__} of {getattr(args[0], '__name__', args[0]) if args else self.__name__}>"
 
     def __reduce__(self) -> Any:
-        resolved: Any = sys.modules.get(self.__module__)
+        named_object: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
-            resolved = getattr(resolved, name, None)
-        if resolved is self:  # a decorated function, which is pickled by its name
+            named_object = getattr(named_object, name, None)
+        if named_object is self:  # a decorated function, which is pickled by its name
             return self.__qualname__
         return _call_operator, self._operator_call
 

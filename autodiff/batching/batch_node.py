@@ -360,10 +360,10 @@ def _wrap(out: Any, level: int, nodes: Sequence[BatchNode], is_array: bool) -> A
                 else:
                     root = node if node.root is None else node.root
                 break
-    wrapped = BatchNode.create_using(out, level, root, is_array)
+    batch_node = BatchNode.create_using(out, level, root, is_array)
     # A view under `no_graph` of a recorded root; see `is_unrecorded_view`.
-    wrapped.borrows_values = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
-    return wrapped
+    batch_node.borrows_values = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
+    return batch_node
 
 
 # --------------------------------------------------------------------------------------------------- buffers

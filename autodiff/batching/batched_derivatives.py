@@ -150,8 +150,8 @@ def propagate(
                 if value is not None:
                     properties[node] = value
         if last_uses is not None:
-            for finished in last_uses.get(node, ()):
-                properties.pop(finished, None)
+            for dead_node in last_uses.get(node, ()):
+                properties.pop(dead_node, None)
     return properties
 
 

@@ -136,7 +136,7 @@ def _drop_leading_ones(shape: tuple[int, ...], selected: tuple[int, ...]) -> tup
 
 
 def _shared_value(values: float, into: NDArray[Any], parts: Sequence[Any]) -> Any:
-    """A value that all elements share, without the leading axes that one element's selection lacks."""
+    """Reshape a value that all elements share: drop the leading axes that the selection of one element lacks."""
     selected = np.empty(into.shape[1:], bool)[tuple(parts)].shape
     shape = _drop_leading_ones(np.shape(values), selected)
     return values if shape == np.shape(values) else np.reshape(values, shape)
@@ -163,11 +163,11 @@ def _store_masked(target: Any, parts: Sequence[Any], value: Any, casting: str | 
         )
     mask = np.reshape(mask, (*mask.shape, *(1,) * rest))
     new = np.reshape(value, ()) if np.size(value) == 1 and np.ndim(value) > rest else value
-    filled: Any = np.where(mask, new, target)
+    new_values: Any = np.where(mask, new, target)
     if casting is not None and casting != "unsafe":
         np.result_type(target, new)
-    target.prepare_write(filled.values)
-    _put(target.values, ..., filled.values, "unsafe")
+    target.prepare_write(new_values.values)
+    _put(target.values, ..., new_values.values, "unsafe")
 
 
 def _put(target_values: object, index: object, values: NDArray[Any], casting: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Levels of `vmap`: which are active, and the batch axes of values.
+"""The active levels of `vmap`, and the batch axes of values.
 
 Each call of `vmap` has a level; inner calls have higher ones. A batched value of a level is a `BatchNode`, whose `values` have
 the batch axis first and may themselves be batched at an outer level.

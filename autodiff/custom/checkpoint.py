@@ -85,9 +85,10 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
 def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
     """Call a function of a list, and return its result as one node of the graph."""
     if active_levels():
-        lifted = LiftedFunction(lambda *elements: f(elements), leaves)
+        lifted_function = LiftedFunction(lambda *elements: f(elements), leaves)
         with outside_vmap():
-            return lifted.wrap_results(_apply_checkpoint(lambda elements: lifted(*elements), lifted.arrays))
+            results = _apply_checkpoint(lambda elements: lifted_function(*elements), lifted_function.arrays)
+            return lifted_function.wrap_results(results)
     level = max((x.level for x in leaves if isinstance(x, Value)), default=0)
     if level:
         return _apply_with_tangents(f, leaves, level)
@@ -141,7 +142,7 @@ class _StructureLeaf:
 
 
 def _own_value(node: Value) -> Any:
-    """Return the value of a node in memory that no other array shares."""
+    """Return the value of a node, copied if another array shares its memory."""
     value = node.raw_value
     is_shared = type(value) is np.ndarray and (value.base is not None or not node.args)  # a view, or a leaf
     return np.array(value) if is_shared else value

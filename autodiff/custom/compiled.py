@@ -36,7 +36,7 @@ def _call_on_nodes(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     call = _create_call(jitted, plain, structure, jitted.dict_orders((args, kwargs)), positions)
     if call is None:
         return jitted.__wrapped__(*args, **kwargs)
-    program_result, fallback = call.by_program()
+    program_result, fallback = call.run_program()
     if program_result is None:
         return fallback(args, kwargs)
     values, result_structure = flatten(program_result[0])
@@ -59,15 +59,17 @@ def _save_plain_value(leaf: object) -> Any:
 
 def _create_call(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> CompiledCall | None:
     """Return the call, with the compiled derivative for this signature; None if the derivative cannot be compiled."""
-    arrays = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
-    statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in arrays]
+    array_positions = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
+    statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in array_positions]
     pulls = jitted.__dict__.setdefault("_pulls", {})
     key = structure, *orders, tuple(positions), tuple([(i, type(x), repr(x)) for i, x in statics])
     if key not in pulls:
         if len(pulls) >= _MAX_PULLS or not all(isinstance(x, (bool, int, float, str, type(None))) for _, x in statics):
             return None
-        pulls[key] = cg.jit(_create_pull(jitted.__wrapped__, structure, positions, arrays, dict(statics)), **_jit_options(jitted))
-    return None if pulls[key].is_rejected else CompiledCall(jitted, plain, structure, positions, arrays, pulls[key])
+        pulls[key] = cg.jit(
+            _create_pull(jitted.__wrapped__, structure, positions, array_positions, dict(statics)), **_jit_options(jitted)
+        )
+    return None if pulls[key].is_rejected else CompiledCall(jitted, plain, structure, positions, array_positions, pulls[key])
 
 
 def _jit_options(jitted: Any) -> dict[str, Any]:
@@ -75,13 +77,13 @@ def _jit_options(jitted: Any) -> dict[str, Any]:
 
 
 def _create_pull(
-    f: Callable[..., Any], structure: object, positions: list[int], arrays: list[int], statics: dict[int, Any]
+    f: Callable[..., Any], structure: object, positions: list[int], array_positions: list[int], statics: dict[int, Any]
 ) -> Callable[..., Any]:
-    """Return a function of operands, other arrays and the results' cotangents: the results and the operands' cotangents."""
+    """Return a function that maps operands, other arrays and the results' cotangents to results and operands' cotangents."""
 
     def pull(operands: Sequence[Any], others: Sequence[Any], cotangents: Sequence[Any]) -> Any:
         def results(*primals: object) -> Any:
-            leaves = {**statics, **dict(zip(arrays, others, strict=True)), **dict(zip(positions, primals, strict=True))}
+            leaves = {**statics, **dict(zip(array_positions, others, strict=True)), **dict(zip(positions, primals, strict=True))}
             args, kwargs = unflatten(structure, [leaves[i] for i in range(len(leaves))])
             outputs = flatten(f(*args, **kwargs))[0]
             return tuple([x if isinstance(x, Value) else cg.constant(x) for x in outputs])  # some may not depend on any operand
@@ -103,24 +105,24 @@ class CompiledCall:
         The leaves of its arguments, as plain arrays.
     structure : PyTreeSpec
         The structure of the arguments.
-    positions, arrays : list of int
+    positions, array_positions : list of int
         The positions of leaves that are operands, and of other arrays.
     jitted_pull : Jitted
         Returns the results and the cotangents of the operands.
     """
 
     def __init__(
-        self, jitted: Any, plain: list[Any], structure: Any, positions: list[int], arrays: list[int], jitted_pull: Any
+        self, jitted: Any, plain: list[Any], structure: Any, positions: list[int], array_positions: list[int], jitted_pull: Any
     ) -> None:
         self.jitted, self.structure, self.positions, self.jitted_pull = jitted, structure, positions, jitted_pull
         self.leaves = [None if i in positions else x for i, x in enumerate(plain)]
-        self.others = tuple([plain[i] for i in arrays])
+        self.others = tuple([plain[i] for i in array_positions])
         self._operands = tuple([plain[i] for i in positions])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_operands": None}
 
-    def by_program(self) -> Any:
+    def run_program(self) -> Any:
         """Return the result of the program in a list, or None, and the fallback; see `Jitted.run_program`."""
         args, kwargs = self._arguments(self._operands)
         self._operands = ()

@@ -92,13 +92,13 @@ def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
             pulls.append(pull)
             return outputs
 
-        return lifted.run(parts, bases, lifts_all=True), lambda cotangents: lifted.pull(pulls[0], cotangents)
+        return lifted_function.run(parts, bases, lifts_all=True), lambda cotangents: lifted_function.pull(pulls[0], cotangents)
 
     apply_to_batch.__name__ = custom_call.name
-    lifted = LiftedFunction(apply_to_batch, leaves)
+    lifted_function = LiftedFunction(apply_to_batch, leaves)
     with outside_vmap():
-        outputs = custom_gradient(apply_to_batch)(*lifted.arrays)
-    return unflatten(custom_call.results, lifted.wrap_results(outputs))
+        outputs = custom_gradient(apply_to_batch)(*lifted_function.arrays)
+    return unflatten(custom_call.results, lifted_function.wrap_results(outputs))
 
 
 class CustomGradientCall:
@@ -139,10 +139,10 @@ class CustomGradientCall:
 
         def pull(cotangent: object) -> list[Any]:
             cotangents = cotangent if isinstance(cotangent, tuple) else (cotangent,)
-            seed = next((a for a in cotangents if isinstance(base_of(a), Value)), None)
-            if seed is not None:
+            node_cotangent = next((a for a in cotangents if isinstance(base_of(a), Value)), None)
+            if node_cotangent is not None:
                 cotangents = tuple(a if isinstance(a, Value) else constant_operand(a) for a in cotangents)
-            return self._check_cotangents(result[1](unflatten(results, cotangents)), operands, seed)
+            return self._check_cotangents(result[1](unflatten(results, cotangents)), operands, node_cotangent)
 
         return leaves, pull
 
@@ -157,8 +157,8 @@ class CustomGradientCall:
         with NoGraph():
             return [as_view(to_values(a)) for a in self.saved_pull(cotangent)]
 
-    def _check_cotangents(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
-        """Return the cotangents of the arguments' leaves, with checked shapes; nodes if a cotangent of the value is (`seed`)."""
+    def _check_cotangents(self, pull_result: Any, operands: tuple[Any, ...], node_cotangent: Any) -> list[Any]:
+        """Return the cotangents of the arguments' leaves, with checked shapes; nodes if a cotangent of the value is a node."""
         arguments = self.structure.children()
         several = len(arguments) > 1 or (isinstance(pull_result, (tuple, list)) and arguments[0].is_leaf())
         trees = pull_result if several and isinstance(pull_result, (tuple, list)) else [pull_result]
@@ -173,13 +173,13 @@ class CustomGradientCall:
             shape = np.shape(operand)
             if cotangent is None:
                 zeros = np.zeros(shape, np.result_type(operand, np.float16))[()]
-                cotangents[position] = zeros if seed is None else connected_zeros(zeros, seed)
+                cotangents[position] = zeros if node_cotangent is None else connected_zeros(zeros, node_cotangent)
             elif np.shape(cotangent) != shape:
                 raise ValueError(
                     f"custom_gradient: the pull of {self.name} returned shape {np.shape(cotangent)} for argument {position}, "
                     f"which has shape {shape}"
                 )
-            elif seed is not None and not isinstance(cotangent, Value):
+            elif node_cotangent is not None and not isinstance(cotangent, Value):
                 raise TypeError(
                     f"custom_gradient: the pull of {self.name} returned a plain {type(cotangent).__name__} for argument "
                     f"{position}, so its dependence on the cotangent was not recorded. Use NumPy's functions in pull, and return "

@@ -200,9 +200,9 @@ class ImplicitCall:
 
     def pull(self, cotangent: Any, out: Any, *params: Any) -> list[Any]:
         """Return the cotangents of the parameters."""
-        weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-cotangent))
+        adjoint = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-cotangent))
         _, pull = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
-        return list(pull(weights)[1:])
+        return list(pull(adjoint)[1:])
 
     def push(self, position: int, tangent: Any, out: Any, *params: object) -> Any:
         """Return the tangent of the solution, given that of one parameter."""
@@ -242,10 +242,10 @@ _functions = {name: CallFunction(name) for name in ("root", "fixed_point")}
 def require_no_captures(name: str, g: Function, values: list[Any]) -> Any:
     """Return the result of a function; raise a TypeError if it captures nodes, which its derivative would miss."""
     closure = TracedFunction(name, lambda elements: g(*elements), values, range(len(values)))
-    used = [n for n in closure.captured if type(n) not in INERT]
+    active_captures = [n for n in closure.captured if type(n) not in INERT]
     require_unbatched(name, *closure.results)
-    if used or closure.level:
-        what = describe(used[0]) if used else "value with a tangent"
+    if active_captures or closure.level:
+        what = describe(active_captures[0]) if active_captures else "value with a tangent"
         raise TypeError(f"{name}: the function captures the {what}. Pass it among the parameters")
     return to_values(closure.results[0])
 

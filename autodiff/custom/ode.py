@@ -164,35 +164,37 @@ class OdeintCall:
         sizes = [int(np.size(p)) for p in params]
 
         def backward(state: Any, time: object, *params: object) -> Any:
-            y, weights = reshape_vector(state[:size], shape), reshape_vector(state[size : 2 * size], shape)
+            y, adjoint = reshape_vector(state[:size], shape), reshape_vector(state[size : 2 * size], shape)
             rate, pull = vjp(f, y, time, *params)  # with respect to time too, because f may depend only on it
-            state_cotangent, _, *param_cotangents = pull(weights)
+            state_cotangent, _, *param_cotangents = pull(adjoint)
             return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in (state_cotangent, *param_cotangents))])
 
-        weights, totals = cotangent[-1], np.zeros(sum(sizes))
+        adjoint, totals = cotangent[-1], np.zeros(sum(sizes))
         rates = [f(out[i], t[i], *params) for i in range(len(t))]
         time_cotangents = [np.sum(cotangent[i] * rates[i]) for i in range(1, len(t))]
         for i in range(len(t) - 1, 0, -1):
-            state = np.concatenate([np.ravel(out[i]), np.ravel(weights), totals])
+            state = np.concatenate([np.ravel(out[i]), np.ravel(adjoint), totals])
             state = self.solve_like(backward, state, np.stack([t[i], t[i - 1]]), *params)[1]
-            weights, totals = reshape_vector(state[size : 2 * size], shape), state[2 * size :]
+            adjoint, totals = reshape_vector(state[size : 2 * size], shape), state[2 * size :]
             if i > 1:
-                weights = weights + cotangent[i - 1]
-        first = -np.sum(weights * rates[0])
-        return [weights + cotangent[0], np.stack([first, *time_cotangents]), *_split_totals(totals, params, sizes)]
+                adjoint = adjoint + cotangent[i - 1]
+        first = -np.sum(adjoint * rates[0])
+        return [adjoint + cotangent[0], np.stack([first, *time_cotangents]), *_split_totals(totals, params, sizes)]
 
     def push(self, position: int, tangent: Any, out: Any, y0: Any, t: Any, *params: object) -> Any:
         """Return the tangent of the states, given that of the first state, of the times, or of one parameter."""
         self._require_same(out, y0, t, *params)
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
-        k = position - 2
+        param_index = position - 2  # negative for the first state and the times
 
         def forward(state: Any, time: object, *arguments: object) -> Any:
             y, state_tangent = reshape_vector(state[:size], shape), reshape_vector(state[size:], shape)
-            p, direction = (arguments[:-1], arguments[-1]) if k >= 0 else (arguments, None)
-            if k >= 0:
+            p, direction = (arguments[:-1], arguments[-1]) if param_index >= 0 else (arguments, None)
+            if param_index >= 0:
                 rate, rate_tangent = jvp(
-                    lambda y, s, q: f(y, s, *p[:k], q, *p[k + 1 :]), (y, time, p[k]), (state_tangent, 0.0, direction)
+                    lambda y, s, q: f(y, s, *p[:param_index], q, *p[param_index + 1 :]),
+                    (y, time, p[param_index]),
+                    (state_tangent, 0.0, direction),
                 )
             else:
                 rate, rate_tangent = jvp(lambda y, s: f(y, s, *p), (y, time), (state_tangent, 0.0))
@@ -202,7 +204,7 @@ class OdeintCall:
         if position == 1:
             start = -f(y0, t[0], *params) * tangent[0]
         state = np.concatenate([np.ravel(y0), np.ravel(start)])
-        trajectory = self.solve_like(forward, state, t, *params, *([tangent] if k >= 0 else []))
+        trajectory = self.solve_like(forward, state, t, *params, *([tangent] if param_index >= 0 else []))
         state_tangents = np.reshape(trajectory[:, size:], out.shape)
         if position == 1:
             state_tangents = state_tangents + np.stack([f(out[i], t[i], *params) * tangent[i] for i in range(len(t))])

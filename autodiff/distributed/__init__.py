@@ -25,8 +25,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         import distributed  # noqa: F401
-    except ImportError as missing:
-        raise ImportError(f'{__name__}.{name} needs dask.distributed: pip install "compgraph[distributed]"') from missing
+    except ImportError as error:
+        raise ImportError(f'{__name__}.{name} needs dask.distributed: pip install "compgraph[distributed]"') from error
     return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
 
 

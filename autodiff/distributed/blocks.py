@@ -146,13 +146,13 @@ class DataArguments:
 
     def __init__(self, arguments: Arguments) -> None:
         args = [None if index in arguments.selected else a for index, a in enumerate(arguments.args)]
-        named = {name: None if name in arguments.selected else a for name, a in arguments.kwargs.items()}
-        leaves, structure = flatten((args, named))
+        kwargs = {name: None if name in arguments.selected else a for name, a in arguments.kwargs.items()}
+        leaves, structure = flatten((args, kwargs))
         names = [path[2:].codify(f"argument {path[1].entry!r}") for path in structure.accessors()]
         row_leaves = [(k, name) for k, name in enumerate(names) if _has_rows(leaves[k], name)]
         self.chunks = _row_chunks([leaves[k] for k, _ in row_leaves])
         self.arrays = [_align_rows(leaves[k], self.chunks, name) for k, name in row_leaves]
-        _reject_lists_of_rows((*args, *named.values()), sum(self.chunks))
+        _reject_lists_of_rows((*args, *kwargs.values()), sum(self.chunks))
         for index, (k, _) in enumerate(row_leaves):
             leaves[k] = BlockSlot(index)
         self.template = unflatten(structure, leaves)
@@ -273,12 +273,12 @@ def _block_tasks(block: BlockGradient, arguments: Arguments, data: DataArguments
     trees = [arguments.args[p] if isinstance(p, int) else arguments.kwargs[p] for p in arguments.selected]
     parameters = delayed(trees, name=f"parameters-{uuid.uuid4().hex}", traverse=False)
     axes = itertools.count(1)
-    indexed = [(x, (0, *itertools.islice(axes, x.ndim - 1))) for x in data.arrays]
+    blockwise_args = [(x, (0, *itertools.islice(axes, x.ndim - 1))) for x in data.arrays]
     blockwise = da.blockwise(
         block,
         (0,),
         *(parameters, None),
-        *itertools.chain.from_iterable(indexed),
+        *itertools.chain.from_iterable(blockwise_args),
         name=f"derivatives-{uuid.uuid4().hex}",
         meta=np.empty(0, object),
         align_arrays=False,
@@ -307,7 +307,7 @@ def _compute_task(task: Any, timeout: float) -> Any:
     task : dask.delayed.Delayed
         The task.
     timeout : float
-        With a distributed client: the seconds without a worker after which to give up.
+        With a distributed client: the seconds without a worker until a TimeoutError is raised.
 
     Raises
     ------
@@ -319,19 +319,19 @@ def _compute_task(task: Any, timeout: float) -> Any:
     client: Any = getattr(get_scheduler(collections=[task]), "__self__", None)
     if not isinstance(client, Client):
         return task.compute()
-    where = str(getattr(client.scheduler, "address", "an unknown address"))
-    _log.debug("%d tasks are sent to the scheduler at %s", len(task.dask), where)
+    address = str(getattr(client.scheduler, "address", "an unknown address"))
+    _log.debug("%d tasks are sent to the scheduler at %s", len(task.dask), address)
     future = client.compute(task)
     try:
-        _wait_for_result(client, future, timeout, where)
+        _wait_for_result(client, future, timeout, address)
         return future.result()
     except CancelledError as error:
-        raise ConnectionError(f"{_NAME}: the scheduler at {where} does not answer. {_ADVICE}") from error
+        raise ConnectionError(f"{_NAME}: the scheduler at {address} does not answer. {_ADVICE}") from error
     finally:
         future.release()
 
 
-def _wait_for_result(client: Any, future: Any, timeout: float, where: str) -> None:
+def _wait_for_result(client: Any, future: Any, timeout: float, address: str) -> None:
     registry, last_alive = WorkerRegistry(client, _NAME, _ADVICE), time.monotonic()
     while not future.done():
         try:
@@ -345,5 +345,5 @@ def _wait_for_result(client: Any, future: Any, timeout: float, where: str) -> No
             elif time.monotonic() - last_alive > timeout:
                 future.cancel()
                 raise TimeoutError(
-                    f"{_NAME}: the scheduler at {where} had no machine for {timeout:g} seconds. Start workers, then call again."
+                    f"{_NAME}: the scheduler at {address} had no machine for {timeout:g} seconds. Start workers, then call again."
                 ) from None

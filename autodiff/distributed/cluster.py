@@ -79,9 +79,9 @@ class WorkerRegistry:
         status = self.client.status
         seconds_silent = 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
         if status in ("closed", "closing") or seconds_silent > SCHEDULER_TIMEOUTS.get(status, DISCONNECTED_TIMEOUT):
-            where = getattr(self.client.scheduler, "address", "an unknown address")
+            address = getattr(self.client.scheduler, "address", "an unknown address")
             raise ConnectionError(
-                f"{self._caller}: the scheduler at {where} does not answer (client {status}, "
+                f"{self._caller}: the scheduler at {address} does not answer (client {status}, "
                 f"silent for {seconds_silent:.0f} s). {self._advice}"
             )
 

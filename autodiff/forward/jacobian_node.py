@@ -182,7 +182,7 @@ def require_no_jacobian(operator: str, value: object) -> None:
 def as_real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]:
     """Convert the values of `variables`, of either mode, to real floating arrays."""
     if not values:
-        raise TypeError("variables: no value was given. Pass one value for each input")
+        raise TypeError("variables: no value was passed. Pass one value for each input")
     if names is not None and (isinstance(names, str) or len(names) != len(values)):
         raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one per input")
     arrays = []

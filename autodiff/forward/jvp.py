@@ -96,20 +96,22 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     0.077004
     """
     f = require_function("jvp", f)
-    for what, argument in (("primals", primals), ("tangents", tangents)):
+    for name, argument in (("primals", primals), ("tangents", tangents)):
         if not isinstance(argument, (tuple, list)):
             raise TypeError(
-                f"jvp: the {what} are a tuple with one entry per argument of the function, not a {type(argument).__name__}. For "
+                f"jvp: the {name} are a tuple with one entry per argument of the function, not a {type(argument).__name__}. For "
                 "one argument write jvp(f, (x,), (t,))"
             )
     if len(primals) != len(tangents):
-        raise ValueError(f"jvp: {len(primals)} primals need as many tangents, {len(tangents)} were given")
+        raise ValueError(
+            f"jvp: the numbers of primals ({len(primals)}) and tangents ({len(tangents)}) differ. Pass one tangent per primal"
+        )
     (points, structure), (directions, tangent_structure) = flatten(list(primals)), flatten(list(tangents))
     if tangent_structure != structure:
-        raise ValueError(f"jvp: the tangents nest as {tangent_structure}, but the primals as {structure}")
+        raise ValueError(f"jvp: the tangents nest as {tangent_structure}, but the primals as {structure}. Nest them alike")
     if any(map(is_labeled, (*points, *directions))):
-        named = [(f"{what} {k}", x) for what, row in (("primal", points), ("tangent", directions)) for k, x in enumerate(row)]
-        require_aligned("jvp", named)
+        labels = (("primal", points), ("tangent", directions))
+        require_aligned("jvp", [(f"{label} {k}", x) for label, leaves in labels for k, x in enumerate(leaves)])
     arrays = [as_argument(x, f"jvp: primal {k}") for k, x in enumerate(points)]
     pairs = enumerate(zip(directions, arrays, strict=True))
     directions = [as_direction(t, x, f"jvp: tangent {k}", "its primal") for k, (t, x) in pairs]
@@ -160,8 +162,13 @@ def run_with_tangents(
 
     def run() -> Any:
         register_imported()
-        with Tracing(records=True), wrapped, intercept(f, arguments, unchanged=unchanged) as opened, collecting_leaks() as leaks:
-            result = call_with_read_only("jvp", shared, points, tracers, opened.captured, lambda: call(*tracers))
+        with (
+            Tracing(records=True),
+            wrapped,
+            intercept(f, arguments, unchanged=unchanged) as interception,
+            collecting_leaks() as leaks,
+        ):
+            result = call_with_read_only("jvp", shared, points, tracers, interception.captured, lambda: call(*tracers))
             result, aux = split_aux("jvp", result) if has_aux else (result, None)
             outs, nesting = flatten(result)
             return result, aux, [*map(as_result, outs)], nesting, leaks
@@ -194,16 +201,17 @@ def _make_tracer(
     if outer_levels:
         primal, tangent = base_of(lift_to_active_levels(primal)), base_of(lift_to_active_levels(tangent))
     is_shared = bool(outer_levels) and is_broadcast(primal, len(outer_levels))
-    copied = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write in place
-    tracer = make(copied, tangent)
+    primal_copy = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write in place
+    tracer = make(primal_copy, tangent)
     return wrap_batch(tracer, outer_levels, is_array=not is_scalar, borrows_values=is_shared) if outer_levels else tracer
 
 
 def _make_tangent_node(primal: NDArray[Any], tangent: NDArray[Any], level: int) -> TangentNode:
     """Make a node of a primal and a tangent (None for zero). A plain tangent is copied, because the function may return it."""
-    conformed = None if tangent is None else conform(tangent, primal)
-    copied = conformed if conformed is None or isinstance(conformed, Value) else np.array(conformed)[()]
-    return TangentNode.create_using(primal, copied, level)
+    if tangent is not None:
+        tangent = conform(tangent, primal)
+        tangent = tangent if isinstance(tangent, Value) else np.array(tangent)[()]
+    return TangentNode.create_using(primal, tangent, level)
 
 
 def _drop_tangents(level: int, tree: NDArray[Any] | dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ SciPy has been imported.
 """
 
 import os
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +19,7 @@ _modules = sorted(
     if file.endswith(".py") and file != "__init__.py"
 )
 _SCIPY = f"{__name__}.scipy."
+_RENAMED = {"added_at_grad": "scatter_add_grad", "laid_grad": "scatter_to_buffer_grad"}
 _scipy_modules = [name for name in _modules if name.startswith(_SCIPY)]
 
 
@@ -41,6 +43,9 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [rule for rule in __dir__() if rule.endswith("_grad")]
+    if name in _RENAMED:
+        warnings.warn(f"autodiff.grads.{name} is now autodiff.grads.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     if name.endswith("_grad"):
         _load(_scipy_modules)
         if name in globals():

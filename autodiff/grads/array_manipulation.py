@@ -154,11 +154,11 @@ def _sum_at_positions(g: NDArray[Any], like: NDArray[Any], positions: Array) -> 
 
 
 window_grad = linear("window", _pull_window).selects_elements()
-laid_grad = linear("laid", _pull_scatter_to_buffer).selects_elements()
-added_at_grad = linear(
-    "added_at",
+scatter_to_buffer_grad = linear("scatter_to_buffer", _pull_scatter_to_buffer).selects_elements()
+scatter_add_grad = linear(
+    "scatter_add",
     lambda g, out, region, values, positions: np.reshape(_sum_at_positions(g, region, positions), region.shape),
     lambda g, out, region, values, positions: _sum_at_positions(g, region, positions)[positions],
 ).moves_elements()
 ops.register_operation(window, "window")
-ops.register_operation(scatter_to_buffer, "laid", kind="sequential")
+ops.register_operation(scatter_to_buffer, "scatter_to_buffer", kind="sequential")

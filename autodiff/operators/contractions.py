@@ -63,8 +63,8 @@ def dependences(contraction: Contraction, operands: Sequence[Any], is_active: Se
     lengths: dict[str, int] = {}
     for term, array in factors:
         for letter, length in zip(term, array.shape, strict=True):
-            known = lengths.get(letter, 1)
-            lengths[letter] = max(known, length) if known and length else 0
+            longest = lengths.get(letter, 1)
+            lengths[letter] = max(longest, length) if longest and length else 0
     if math.prod(lengths.values()) > MAX_INDICES:
         return None
 
@@ -92,20 +92,20 @@ def dependences(contraction: Contraction, operands: Sequence[Any], is_active: Se
 
 
 def contraction_of(opname: str, operands: Sequence[Any], options: dict[str, Any]) -> Contraction | None:
-    """Return the contraction that an operation is, or None."""
-    describe = _CONTRACTIONS.get(opname)
-    return None if describe is None else describe([np.asarray(x) for x in operands], **options)
+    """Return the contraction that an operation computes; None for other operations."""
+    make_contraction = _CONTRACTIONS.get(opname)
+    return None if make_contraction is None else make_contraction([np.asarray(x) for x in operands], **options)
 
 
-def _batched(*cores: str, target: str) -> Callable[..., Contraction | None]:
-    """Return the description of a generalized ufunc with these core axes."""
+def _gufunc_contraction(*cores: str, target: str) -> Callable[..., Contraction | None]:
+    """Return a function that makes the contraction of a generalized ufunc with these core axes."""
 
-    def describe(operands: list[NDArray[Any]]) -> Contraction | None:
+    def make_contraction(operands: list[NDArray[Any]]) -> Contraction | None:
         terms = [_batch_letters(x.ndim - len(core)) + core for x, core in zip(operands, cores, strict=True)]
         longest = max(x.ndim - len(core) for x, core in zip(operands, cores, strict=True))
         return Contraction(terms, _batch_letters(longest) + target, [])
 
-    return describe
+    return make_contraction
 
 
 def _batch_letters(count: int) -> str:
@@ -116,7 +116,7 @@ def _batch_letters(count: int) -> str:
 def _matmul(operands: list[NDArray[Any]]) -> Contraction | None:
     a, b = operands
     cores = "j" if a.ndim == 1 else "ij", "j" if b.ndim == 1 else "jk"
-    return _batched(*cores, target="".join(cores).replace("j", ""))(operands)
+    return _gufunc_contraction(*cores, target="".join(cores).replace("j", ""))(operands)
 
 
 def _tensordot(operands: list[NDArray[Any]], axes: Any = 2) -> Contraction | None:
@@ -150,14 +150,14 @@ def _cross(
     if any(x.shape[k] != 3 for x, k in zip(operands, axes, strict=False)):
         return None
 
-    def inserted(ndim: int, axis: int, letter: str) -> str:
+    def insert_letter(ndim: int, axis: int, letter: str) -> str:
         letters = list(_batch_letters(ndim - 1))
         letters.insert(axis % ndim, letter)
         return "".join(letters)
 
     a, b = operands
-    terms = [inserted(a.ndim, axes[0], "j"), inserted(b.ndim, axes[1], "k")]
-    return Contraction(terms, inserted(max(a.ndim, b.ndim), axes[2], "i"), [("ijk", _LEVI_CIVITA)])
+    terms = [insert_letter(a.ndim, axes[0], "j"), insert_letter(b.ndim, axes[1], "k")]
+    return Contraction(terms, insert_letter(max(a.ndim, b.ndim), axes[2], "i"), [("ijk", _LEVI_CIVITA)])
 
 
 def _kron(operands: list[NDArray[Any]]) -> Contraction | None:
@@ -168,6 +168,7 @@ def _kron(operands: list[NDArray[Any]]) -> Contraction | None:
 
 _CONTRACTIONS: dict[str, Callable[..., Contraction | None]] = {
     "matmul": _matmul, "stacked_matmul": _matmul, "dot": _dot, "inner": _inner, "tensordot": _tensordot, "einsum": _einsum,
-    "outer": lambda operands: _tensordot(operands, 0), "cross": _cross, "kron": _kron, "vecdot": _batched("j", "j", target=""),
-    "matvec": _batched("ij", "j", target="i"), "vecmat": _batched("i", "ij", target="j"),
+    "outer": lambda operands: _tensordot(operands, 0), "cross": _cross, "kron": _kron,
+    "vecdot": _gufunc_contraction("j", "j", target=""), "matvec": _gufunc_contraction("ij", "j", target="i"),
+    "vecmat": _gufunc_contraction("i", "ij", target="j"),
 }  # fmt: skip

@@ -35,7 +35,7 @@ def value_and_grad(
     verify : {None, "first", "always"}, optional
         The gradients to compare with a central difference of `f` along one random direction: none, the first, or all. A
         comparison calls `f` two or more times on plain arrays, and detects values that left the graph; see
-        ``docs/escapes.md``.
+        ``docs/leaks.md``.
     argnum : int, str, or sequence of them, optional
         Another name of `argnums`, as in HIPS/autograd.
 

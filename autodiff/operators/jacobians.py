@@ -36,13 +36,13 @@ def differentiate_trace(operator: str, f: Function, argnums: Argnums, has_aux: b
     """Return a function that traces `f` once, and returns the result of `derive` for the trace."""
 
     @functools.wraps(f)
-    def differentiated(*args: object, **kwargs: object) -> Any:
+    def evaluate(*args: object, **kwargs: object) -> Any:
         trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
         result = derive(trace)
         warn_of_unreached_inputs(trace)
         return trace.with_aux(result)
 
-    return differentiated
+    return evaluate
 
 
 def warn_of_unreached_inputs(trace: Trace) -> None:
@@ -376,8 +376,8 @@ def linearize(f: Function, *primals: object, has_aux: bool = False) -> Any:
             require_unchanged(linearization.nodes)
         if active_levels() != trace.levels or any(each.has_writes for each in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
-        pushed = [trace.apply_linear(out, directions, push_one)[0] for out in trace.leaves]
-        # copied, because the result may be the tangent itself
-        return unflatten(trace.structure, [p if isinstance(p, Value) else np.array(p)[()] for p in pushed])
+        output_tangents = [trace.apply_linear(out, directions, push_one)[0] for out in trace.leaves]
+        # Copies, because the result may be the tangent itself.
+        return unflatten(trace.structure, [t if isinstance(t, Value) else np.array(t)[()] for t in output_tangents])
 
     return trace.with_aux(trace.convert_results(trace.result), push)

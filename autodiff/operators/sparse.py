@@ -92,8 +92,8 @@ class SparseDerivative:
 
         shape = math.prod(linearization.out.shape), math.prod(x.shape)
         selections, positions = find_selections(linearization, x)
-        cut = linearization.from_nodes(selections)
-        structure = GraphStructure(cut)
+        from_selections = linearization.from_nodes(selections)
+        structure = GraphStructure(from_selections)
         key = structure.key, shape, tuple([part.tobytes() for part in positions]), linearization.has_writes
         compression = self.compressions.get(key)
         if compression is None:
@@ -106,16 +106,20 @@ class SparseDerivative:
         dtype = np.promote_types((linearization.out if is_tall else x).dtype, np.float32)  # SciPy has no half precision
         if not compression.color_count:
             return csr_array(shape, dtype=dtype)
-        values = _row_values(cut, compression) if compression.has_row_colors else _column_values(linearization, x, compression)
+        values = (
+            _row_values(from_selections, compression)
+            if compression.has_row_colors
+            else _column_values(linearization, x, compression)
+        )
         with linearization.recording():
-            data = _joined([np.reshape(part, (-1,)) for part in values])[compression.sources].astype(dtype, copy=False)
+            data = _concatenate([np.reshape(part, (-1,)) for part in values])[compression.sources].astype(dtype, copy=False)
             if compression.targets is not None:
                 zeros = np.zeros(compression.matrix.nnz, data.dtype)
                 data = bind(scatter, (zeros, data, compression.targets), {"index_counts": (1,)})
         return build_matrix(compression.matrix.copy(), data)
 
 
-def _joined(parts: list[Any]) -> Any:
+def _concatenate(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
@@ -128,7 +132,7 @@ def _require_real(trace: Trace, out: object) -> None:
 
 
 def find_selections(linearization: Linearization, x: Any) -> tuple[list[Any], list[Any]]:
-    """Return the nodes that consist of elements of an input and that other operations read, and the positions of the elements."""
+    """Return the selections of an input that other operations read, and the positions of their elements in the input."""
     out = linearization.out
     roots = getattr(linearization.nodes, "roots", {})
     positions = {id(x): np.arange(math.prod(x.shape)).reshape(x.shape)}
@@ -158,7 +162,7 @@ def compress(pattern: Any, positions: NDArray[Any], starts: NDArray[Any], column
     pattern : scipy.sparse.csr_array
         The dependences of the results on the selections of an input.
     positions : array of int
-        The element of the input that each column of `pattern` is.
+        For each column of `pattern`, the number of the element of the input.
     starts : array of int
         The first column of each selection, and the number of columns.
     columns : int
@@ -193,13 +197,13 @@ def _row_values(linearization: Linearization, compression: Compression) -> list[
     """Return the cotangents of the inputs in all directions."""
     colors, chunks = compression.colors, linearization.chunks(compression.color_count)
     parts = [linearization.pull(_color_directions(colors, chunk, linearization.out), True) for chunk in chunks]
-    return [_joined(list(of_input)) for of_input in zip(*parts, strict=True)]
+    return [_concatenate(list(of_input)) for of_input in zip(*parts, strict=True)]
 
 
 def _column_values(linearization: Linearization, x: Any, compression: Compression) -> list[Any]:
     """Return the tangents of the result in all directions of an input."""
     colors, chunks = compression.colors, linearization.chunks(compression.color_count)
-    return [_joined([linearization.push({x: _color_directions(colors, c, x)}, c.stop - c.start, True) for c in chunks])]
+    return [_concatenate([linearization.push({x: _color_directions(colors, c, x)}, c.stop - c.start, True) for c in chunks])]
 
 
 def _color_directions(colors: Array, chunk: slice, like: Array) -> Any:
@@ -257,17 +261,17 @@ def _bandwidth(pattern: Any) -> int:
 
 
 def _color_greedily(pattern: Any) -> tuple[Any, int]:
-    """Give each column the first color that no column with a common row has."""
+    """Assign to each column the first color that no column with a common row has."""
     by_column = pattern.tocsc()
     indices, bounds = by_column.indices.tolist(), by_column.indptr.tolist()
-    used = [0] * pattern.shape[0]  # the colors in each row, as bits
+    row_colors = [0] * pattern.shape[0]  # the colors in each row, as bits
     colors = []
     for start, stop in itertools.pairwise(bounds):
         rows, taken = indices[start:stop], 0
         for row in rows:
-            taken |= used[row]
+            taken |= row_colors[row]
         color = ~taken & (taken + 1)  # the lowest bit that is not set
         for row in rows:
-            used[row] |= color
+            row_colors[row] |= color
         colors.append(color.bit_length() - 1)
     return np.array(colors, int), max(colors, default=-1) + 1

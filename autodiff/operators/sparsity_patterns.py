@@ -56,7 +56,7 @@ class Step(NamedTuple):
     operands : list
         The operands as plain arrays.
     values : tuple of arrays
-        What the pattern depends on besides shapes and options; see `_values_read`.
+        Values that determine the pattern, besides shapes and options; see `_determining_values`.
     target : BufferPart or None
         The written elements.
     """
@@ -93,7 +93,7 @@ class GraphStructure:
         self._buffers: dict[Any, tuple[int, Any]] = {}  # by log: the number, and a buffer of the same layout
         self._dependent_buffers: set[int] = set()
         self.buffer_sizes: list[int] = []
-        self._is_full = False  # an array is written through a view of another size of elements
+        self._is_full = False  # an array is written through a view with another item size
         self._key: list[Any] = [tuple([x.shape for x in inputs])]
         for x in inputs:
             self._store_root(x, self._numbers[id(x)])
@@ -112,7 +112,7 @@ class GraphStructure:
         return part if part.buffer in self._dependent_buffers else None
 
     def _part_of(self, root: Any, plain: NDArray[Any], index: Any = ...) -> BufferPart:
-        """Return the part of a written buffer that ``plain[index]`` is, where `plain` is a view of the buffer."""
+        """Return ``plain[index]`` as a part of a written buffer, of which `plain` is a view."""
         if root.memory not in self._buffers:
             buffer_copy = BufferCopy(root.raw_value)
             self._buffers[root.memory] = len(self.buffer_sizes), buffer_copy
@@ -149,7 +149,7 @@ class GraphStructure:
             return
         operands = plain_operands(node)
         self._numbers[id(node)] = len(self._numbers)
-        self._add(node, sources, operands, self._values_read(node, operands, sources), None)
+        self._add(node, sources, operands, self._determining_values(node, operands, sources), None)
         self._store_root(node, self._numbers[id(node)])
 
     def _add(self, node: Any, sources: list[Any], operands: list[Any], values: object, target: BufferPart | None) -> None:
@@ -158,7 +158,7 @@ class GraphStructure:
         shapes = tuple(map(_shape_of, operands))
         self._key.append((description, tuple(map(_key_of, sources)), shapes, _key_of(values), _key_of(target)))
 
-    def _values_read(self, node: Any, operands: list[Any], sources: list[Any]) -> Any:
+    def _determining_values(self, node: Any, operands: list[Any], sources: list[Any]) -> Any:
         """Return the values that determine the pattern of an operation; they are guarded if the derivative is recorded."""
         if type(node) is MultiOutput or isinstance(node.function, (Output, Keyworded, OnAxes)):
             return ()
@@ -304,7 +304,7 @@ def _kind_of(node: Any) -> str:
 
 
 def moves_elements_of_one(node: Any) -> bool:
-    """Return whether each element of a result is one of the first operand, at positions that its values do not determine."""
+    """Return whether a result consists of elements of the first operand, at positions independent of its values."""
     return (
         type(node) is not MultiOutput
         and not isinstance(node.function, (Output, Keyworded, OnAxes))
@@ -435,8 +435,8 @@ class Patterns:
 
     def full_rows(self, patterns: Sequence[Any], rows: int) -> Any:
         """Return a pattern whose rows each have all dependences of some patterns."""
-        used = np.unique(np.concatenate([g.indices for g in patterns if g is not None]))
-        return self._csr(np.tile(used, rows), np.arange(rows + 1) * len(used))
+        columns = np.unique(np.concatenate([g.indices for g in patterns if g is not None]))
+        return self._csr(np.tile(columns, rows), np.arange(rows + 1) * len(columns))
 
     def union(self, patterns: Sequence[Any]) -> Any:
         """Return the union of dependences."""
@@ -468,8 +468,8 @@ class Patterns:
             positions = np.where(positions < 0, size, positions)
         starts, counts = pattern.indptr[positions], np.diff(pattern.indptr)[positions]
         indptr = np.concatenate([[0], np.cumsum(counts)])
-        within = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
-        return self._csr(pattern.indices[within], indptr)
+        sources = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
+        return self._csr(pattern.indices[sources], indptr)
 
     def scatter_rows(self, pattern: Any, positions: Array, rows: int) -> Any:
         """Scatter rows to positions; rows at the same position are united."""
@@ -539,12 +539,12 @@ class BufferPattern:
         """Return the rows at some positions."""
         rows = np.ravel(self._rows[positions])
         numbers = np.searchsorted(self._starts, rows, side="right") - 1  # of the parts
-        used = np.unique(numbers[rows >= 0])
-        if not used.size:
+        used_numbers = np.unique(numbers[rows >= 0])
+        if not used_numbers.size:
             return self.patterns.empty(rows.size)
         starts = np.asarray(self._starts)
-        sizes = starts[used + 1] - starts[used]
+        sizes = starts[used_numbers + 1] - starts[used_numbers]
         new_starts = np.zeros(len(self._starts), int)
-        new_starts[used] = np.cumsum(sizes) - sizes
+        new_starts[used_numbers] = np.cumsum(sizes) - sizes
         rows = np.where(rows < 0, -1, rows - starts[numbers] + new_starts[numbers])
-        return self.patterns.take_rows(self.patterns.stack_rows([self._parts[number] for number in used]), rows)
+        return self.patterns.take_rows(self.patterns.stack_rows([self._parts[number] for number in used_numbers]), rows)

@@ -131,8 +131,8 @@ class Trace:
         if not self.levels:
             require_class_independence(self.operator, arguments.f, arguments.leaves, self.function, self.leaves, has_views)
         elif has_views or find_class_check(arguments.f)[0]:
-            first = [map(first_batch_element, row) for row in (self.points, self.leaves)]
-            require_class_independence(self.operator, arguments.f, [*first[0]], self.function, [*first[1]], has_views)
+            points, leaves = ([*map(first_batch_element, values)] for values in (self.points, self.leaves))
+            require_class_independence(self.operator, arguments.f, points, self.function, leaves, has_views)
 
     @property
     def depth(self) -> int:
@@ -160,13 +160,13 @@ class Trace:
                 if is_python_arithmetic(leaf):
                     mark_python_number(self.points[-1])
             with (
-                intercept(self.arguments.f, self.arguments.values(), unchanged=self.arguments.constants()) as opened,
+                intercept(self.arguments.f, self.arguments.values(), unchanged=self.arguments.constants()) as interception,
                 collecting_leaks() as self.leaks,
             ):
                 leaves, points = self.arguments.leaves, self.points
                 call = functools.partial(call_function, self.arguments, points)
                 self.result: Any = call_with_read_only(
-                    self.operator, self.arguments.shared_positions, leaves, points, opened.captured, call
+                    self.operator, self.arguments.shared_positions, leaves, points, interception.captured, call
                 )
             if self.has_aux:
                 self.result, self.aux = split_aux(self.operator, self.result)
@@ -290,18 +290,18 @@ class Trace:
         self._outer_by_id[id(out)] = out, has_outer_nodes
         if not has_outer_nodes and not (isinstance(cotangent, Value) and self.is_recorded_outside):
             seed = np.ones_like(out.raw_value)[()] if cotangent is None else np.asarray(cotangent)
-            swept = sweep(nodes, out, seed, set(self.inputs), False)
-            self.warn_zero_derivative(swept)
-            cotangents = owned_arrays(swept, self.inputs, seed)
+            input_cotangents = sweep(nodes, out, seed, set(self.inputs), False)
+            self.warn_zero_derivative(input_cotangents)
+            cotangents = owned_arrays(input_cotangents, self.inputs, seed)
             return [cotangents[x] for x in self.inputs]
         note_input_shapes(f"a derivative by autodiff.{self.operator}", out)
         is_traced_outside = is_operator_tracer(cotangent) or depends_on_outer_tracers(nodes, self.inputs)
         with recording_on() if is_traced_outside else after_trace():
             since = next_sequence_number()
             seed = np.ones_like(out) if cotangent is None else np.ones_like(out) * cotangent
-            swept = sweep(nodes, out, seed, set(self.inputs), True)
-            self.warn_zero_derivative(swept)
-            cotangents = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
+            reached = sweep(nodes, out, seed, set(self.inputs), True)
+            self.warn_zero_derivative(reached)
+            cotangents = {x: reached[x] if x in reached else connected_zeros(x, seed) for x in self.inputs}
             return list(owned_nodes(cotangents, since).values())
 
     def warn_zero_derivative(self, reached: Container[Any]) -> None:

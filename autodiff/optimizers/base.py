@@ -45,7 +45,7 @@ def accepts_rate(cls: Class) -> Class:
     def constructor(self: Any, *args: object, **options: object) -> None:
         if "rate" in options:
             if "learning_rate" in options:
-                raise TypeError(f"{cls.__name__}: rate= is the former name of learning_rate=; give learning_rate= alone")
+                raise TypeError(f"{cls.__name__}: rate= is the former name of learning_rate=; pass learning_rate= alone")
             _warn_of_name(f"{cls.__name__}: the argument rate= is now learning_rate=")
             options["learning_rate"] = options.pop("rate")
         init(self, *args, **options)

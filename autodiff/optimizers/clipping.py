@@ -136,11 +136,12 @@ def _map_arrays(gradients: NDArray[Any] | list[Any], clip: Callable[[list[Any]],
             )
         arrays = [np.asarray(leaf) for leaf in leaves]
         if any(np.any(np.isnan(a)) if allow_infinite else not np.all(np.isfinite(a)) for a in arrays):
-            raise ValueError(f"a gradient is {'NaN' if allow_infinite else 'infinite or NaN'} and cannot be clipped")
+            kind = "NaN" if allow_infinite else "infinite or NaN"
+            raise ValueError(f"a gradient is {kind} and cannot be clipped. `with cg.debug():` finds its origin")
         return clip(arrays)
 
     if isinstance(gradients, Gradients):
-        return gradients.changed(check_and_clip)
+        return gradients.map_jointly(check_and_clip)
     leaves, structure = flatten(gradients)
     return unflatten(structure, check_and_clip(leaves))
 
@@ -158,7 +159,7 @@ def _norm(arrays: list[Any]) -> float:
         return 0.0
     norm = largest * math.sqrt(sum(float(np.sum(np.square(np.abs(a) / largest), dtype=float)) for a in arrays))
     if norm == math.inf:
-        raise ValueError("the norm of the gradients overflows float64")
+        raise ValueError("the norm of the gradients overflows float64. Clip the elements first (clip_by_value)")
     return norm
 
 

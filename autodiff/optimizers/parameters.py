@@ -87,7 +87,7 @@ def collect_parameters(tree: object) -> tuple[list[Parameter], Any]:
 
 
 def _path_text(path: Sequence[Any]) -> str:
-    return "at " + "".join(f"[{key!r}]" for key in path) if path else "given"
+    return "at " + "".join(f"[{key!r}]" for key in path) if path else "(the whole tree)"
 
 
 def _make_parameter(leaf: object, place: str) -> Parameter:
@@ -113,7 +113,7 @@ def _make_parameter(leaf: object, place: str) -> Parameter:
 
 def _require_floating(parameter: Parameter) -> Parameter:
     if parameter.array.dtype.kind == "c":
-        raise TypeError(f"parameter {parameter.name} is complex; give its real and imaginary parts as two parameters")
+        raise TypeError(f"parameter {parameter.name} is complex; pass its real and imaginary parts as two parameters")
     if parameter.array.dtype.kind != "f":
         raise TypeError(
             f"parameter {parameter.name} has dtype {parameter.array.dtype}, in which no small step is possible; "
@@ -132,7 +132,7 @@ def _require_disjoint(parameters: list[Parameter]) -> None:
             if np.shares_memory(parameters[i].array, parameters[j].array):
                 raise ValueError(
                     f"parameters {parameters[j].name} and {parameters[i].name} share memory and would be updated twice; "
-                    "give each array once"
+                    "pass each array once"
                 )
         open_spans.append((stop, i))
 

@@ -67,7 +67,7 @@ class SGD(Optimizer):
         if dampening and not momentum:
             raise ValueError("dampening needs momentum")
         if nesterov and (not momentum or dampening):
-            raise ValueError("nesterov=True needs momentum, and no dampening")
+            raise ValueError("nesterov=True needs momentum, and no dampening. Pass momentum > 0 and dampening=0")
         super().__init__(parameters, learning_rate, ("velocity",) if momentum else (), clip)
 
     def _update_block(self, p: Array, g: Array, slots: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
@@ -238,7 +238,7 @@ def require_nonzero_epsilon(optimizer: Optimizer, epsilon: float) -> None:
     for parameter in optimizer._parameters:
         if epsilon and not parameter.array.dtype.type(epsilon):
             raise ValueError(
-                f"epsilon={epsilon:g} is zero in {parameter.array.dtype}, the dtype of parameter {parameter.name}; give 1e-4"
+                f"epsilon={epsilon:g} is zero in {parameter.array.dtype}, the dtype of parameter {parameter.name}; pass 1e-4"
             )
 
 

@@ -160,7 +160,7 @@ def to_vector_constraint(constraint: object, layout: VectorLayout, method: Metho
     elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
         jac, hess = function.jacobian, function.hessian if method.hessian else hess
     else:
-        raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or give jac as a function")
+        raise ValueError("minimize: the derivatives of a constraint are exact; leave out jac and hess, or pass jac as a function")
     return optimize.NonlinearConstraint(
         function.value, constraint.lb, constraint.ub, jac=jac, hess=hess, keep_feasible=constraint.keep_feasible
     )
@@ -174,7 +174,7 @@ def _convert_dictionary(constraint: dict[str, Any], layout: VectorLayout, method
     if callable(jac):
         vector_constraint["jac"] = function.on_vector(jac)
     elif jac is not None:
-        raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
+        raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or pass a function")
     elif method.gradient:
         vector_constraint["jac"] = function.jacobian
     return vector_constraint

@@ -1,4 +1,4 @@
-"""The slope of a cotangent with respect to the value it belongs to, from the recorded graph; see `grads.corners`."""
+"""The slope of a cotangent with respect to its value, at a corner (a point without a derivative); see `grads.corners`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
     out : Node
         The value.
     corner : numpy.ndarray
-        Where `out` has a corner.
+        A mask of the elements of `out` that have a corner.
 
     Returns
     -------
@@ -53,12 +53,12 @@ def find_slope(g: Any, out: Any, corner: Operand) -> tuple[Any, Any]:
     with np.errstate(all="ignore"):
         random_tangent = _random_numbers(out.shape).astype(out.dtype)
         slope = push_through(nodes, dict.fromkeys(duplicates, ConstantNode.wrap(np.ones_like(out.raw_value))), g, True, None)
-        random_push = push_through(nodes, dict.fromkeys(duplicates, random_tangent), g, False, None)
+        pushforward = push_through(nodes, dict.fromkeys(duplicates, random_tangent), g, False, None)
         if slope is None:
             return where, np.zeros_like(g.raw_value)
         plain = slope.raw_value if isinstance(slope, Value) else slope
-        deviation = np.abs(random_push - plain * random_tangent)  # not 0 if `g` depends on other elements of `out`
-        if not np.all(np.where(where, deviation, 0) <= _rounding_tolerance(random_push)):  # false also for nan
+        deviation = np.abs(pushforward - plain * random_tangent)  # not 0 if `g` depends on other elements of `out`
+        if not np.all(np.where(where, deviation, 0) <= _rounding_tolerance(pushforward)):  # false also for nan
             return where, None
     return where, np.where(where, bind(corners.limit_value, (slope,), {}), 0)
 
@@ -75,8 +75,8 @@ def _graph_between(g: object, out: object) -> tuple[Any, list[Any]]:
         return None, []
     duplicates = [out, *[node for node in nodes if node is not out and _is_duplicate(node, out)]]
     nodes = collect(g, stop=duplicates) if len(duplicates) > 1 else nodes
-    unknown = any(node.function is corners.limit_value for node in nodes)
-    return (None if unknown else nodes), duplicates
+    has_limits = any(node.function is corners.limit_value for node in nodes)
+    return (None if has_limits else nodes), duplicates
 
 
 def _is_near(g: object, out: object) -> bool:

@@ -45,10 +45,10 @@ class Gradients(Mapping[str, Any]):
     @functools.cached_property
     def _nodes_by_name(self) -> dict[str, Value | None]:
         """The variables by name, None for an ambiguous name; computed on demand, because most lookups are by variable."""
-        named: dict[str, Value | None] = {}
+        nodes_by_name: dict[str, Value | None] = {}
         for node in self._cotangents:
-            named[node.name] = None if node.name in named else node
-        return named
+            nodes_by_name[node.name] = None if node.name in nodes_by_name else node
+        return nodes_by_name
 
     def __getitem__(self, key: object) -> Any:
         if isinstance(key, Value):
@@ -83,9 +83,9 @@ class Gradients(Mapping[str, Any]):
     def __contains__(self, key: object) -> bool:
         return key in self._cotangents if isinstance(key, Value) else key in self._nodes_by_name
 
-    def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
-        """Return the gradients of the same variables, changed by ``change(cotangents)``, a function of the list of all."""
-        new_gradients = Gradients(dict(zip(self._cotangents, change(list(self._cotangents.values())), strict=True)), None)
+    def map_jointly(self, transform: Callable[[list[Any]], list[Any]]) -> Gradients:
+        """Return the gradients of the same variables after ``transform(cotangents)``, a function of the list of all."""
+        new_gradients = Gradients(dict(zip(self._cotangents, transform(list(self._cotangents.values())), strict=True)), None)
         new_gradients._output = self._output
         return new_gradients
 
@@ -162,7 +162,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     """
     if is_batch(node):
         derive_batch = functools.partial(gradient, create_graph=create_graph, unused=unused if node.batch_size else "zero")
-        return Gradients(gradients_of_batch(derive_batch, node, wrt, adjoint), "a function given to vmap")
+        return Gradients(gradients_of_batch(derive_batch, node, wrt, adjoint), "a function passed to vmap")
     require_differentiable("gradient", node)
     _require_real(node, adjoint)
     nodes = collect(node)
@@ -234,26 +234,26 @@ def select_nodes(node: object, nodes: list[Any], wrt: object, unused: str) -> li
         return [n for n in reversed(nodes) if isinstance(n, VariableNode)]
     is_array = isinstance(wrt, np.ndarray) and not wrt.dtype.hasobject
     keys: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) or is_array or not isinstance(wrt, Iterable) else wrt
-    present = set(map(id, nodes))
+    graph_ids = set(map(id, nodes))
     by_name: dict[str, list[Any]] | None = None
     selected: list[Any] = []
     for key in keys:
         require_history(key)
         if isinstance(key, str):
             by_name = _variables_by_name(nodes) if by_name is None else by_name
-            named = by_name.get(key, [])
-            if len(named) > 1:
-                raise ValueError(f"{len(named)} variables of the graph are called {key!r}; use the variable itself")
-            if not named:
+            matches = by_name.get(key, [])
+            if len(matches) > 1:
+                raise ValueError(f"{len(matches)} variables of the graph are called {key!r}; use the variable itself")
+            if not matches:
                 raise ValueError(
                     f"the {describe(node)} depends on no variable called {key!r}.{format_leaks(leaks_about(recent_leaks(), key))}"
                 )
-            selected += named
+            selected += matches
         elif not isinstance(key, Value):
             raise TypeError(
                 f"wrt takes nodes and names, not a plain {type(key).__name__}. Pass the variable x itself, not x.value"
             )
-        elif id(key) not in present and unused == "raise":
+        elif id(key) not in graph_ids and unused == "raise":
             advice = (
                 "" if key.function is None else " Each call makes a new node: pass the node that the result was computed from."
             )
@@ -283,7 +283,7 @@ def seed_of(node: Any, cotangent: Array | None) -> Any:
     require_computed(cotangent, "the cotangent")
     seed = np.asarray(to_values(cotangent))
     if seed.shape != node.shape:
-        raise ValueError(f"the cotangent has shape {seed.shape}, but belongs to the {describe(node)}")
+        raise ValueError(f"the cotangent of the {describe(node)} has shape {seed.shape}. Pass one of shape {node.shape}")
     if seed.dtype.kind == "c" and node.dtype.kind != "c":
         raise TypeError(f"the cotangent of the real {describe(node)} is complex. Pass real and imaginary parts separately")
     return conform(seed, node)
@@ -366,10 +366,11 @@ def gradients_of_batch(derive: Derive, node: Any, wrt: list[Any] | None, cotange
     seed = _batched_seed(node, cotangent, level)
     batch_gradients: dict[Any, Any] = {}
     if batched_wrt:
-        inner = [_unbatched_node(w) for w in batched_wrt]
-        cotangents = derive(values, inner, seed)
+        unbatched_wrt = [_unbatched_node(w) for w in batched_wrt]
+        cotangents = derive(values, unbatched_wrt, seed)
         batch_gradients = {
-            w: BatchNode.create_using(cotangents[i], level, is_array=True) for w, i in zip(batched_wrt, inner, strict=True)
+            w: BatchNode.create_using(cotangents[i], level, is_array=True)
+            for w, i in zip(batched_wrt, unbatched_wrt, strict=True)
         }
     if shared_wrt is None or shared_wrt:
         per_element = [derive(values, shared_wrt, _seed_of_element(values, seed, k)) for k in range(count)]
@@ -397,7 +398,7 @@ def _batched_seed(node: Any, cotangent: Any, level: int) -> Any:
     if is_batch(cotangent) and cotangent.level == level:
         return cotangent.values
     if np.shape(cotangent) != node.shape:
-        raise ValueError(f"the cotangent has shape {np.shape(cotangent)}, but belongs to the {describe(node)}")
+        raise ValueError(f"the cotangent of the {describe(node)} has shape {np.shape(cotangent)}. Pass one of shape {node.shape}")
     return np.broadcast_to(cotangent, (node.batch_size, *node.shape))
 
 

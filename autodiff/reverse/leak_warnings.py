@@ -24,7 +24,7 @@ _DEGREES_PER_PI = 180  # a multiple of pi / 180 counts as a literal angle
 
 
 def _find_leaks(candidates: list[Leak], nodes: list[Any], wrt_nodes: Iterable[Any]) -> list[Leak]:
-    """Return the leaks of some nodes and their descendants that may be constants in a graph, oldest first."""
+    """Return the leaks of `wrt_nodes` and their descendants whose numbers may be constants in a graph, oldest first."""
     leaks, wrt_ids = [], set(map(id, wrt_nodes))
     numbers = {id(leak.number) for leak in candidates}
     nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]

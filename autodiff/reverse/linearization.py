@@ -92,7 +92,7 @@ def _forward(
     errors = RuleErrors()
 
     def step(node: Value, operand_tangents: list[Any]) -> Any:
-        errors.at = node
+        errors.current_node = node
         before = next_sequence_number() if create_graph else 0
         tangent = push_node(node, operand_tangents, create_graph, count)
         support = supports_by_number.get(node.sequence_number)
@@ -165,10 +165,10 @@ class Linearization:
     ) -> None:
         self.operator, self.inputs, self.out, self.depth = operator, inputs, out, depth
         self.nodes, self._stop = collect(out, stop=inputs), inputs
-        self._has_left_trace = False
+        self._is_after_trace = False
         if create_graph is None:
             create_graph = is_recorded_outside and depends_on_outside(self.nodes, inputs)
-            self._has_left_trace = create_graph and not depends_on_outer_tracers(self.nodes, inputs)
+            self._is_after_trace = create_graph and not depends_on_outer_tracers(self.nodes, inputs)
         self.create_graph = create_graph
         if self.create_graph:
             note_input_shapes(f"a derivative by autodiff.{operator}", out)
@@ -176,7 +176,7 @@ class Linearization:
     def from_nodes(self, inputs: list[Any]) -> Linearization:
         """Return the linearization of the same result at nodes between the inputs and the result."""
         linearization = copy.copy(self)
-        linearization.__dict__.pop("needed", None)
+        linearization.__dict__.pop("needed_ids", None)
         linearization.inputs, linearization._stop = inputs, [*inputs, *self._stop]
         linearization.nodes = collect(self.out, stop=linearization._stop)
         return linearization
@@ -187,7 +187,7 @@ class Linearization:
         return type(self.nodes) is Tape or any(map(_memory, self.nodes))
 
     @functools.cached_property
-    def needed(self) -> set[int]:
+    def needed_ids(self) -> set[int]:
         """The ids of the nodes on paths to the inputs."""
         return ids_on_paths(self.nodes, self.out, set(self.inputs))
 
@@ -195,7 +195,7 @@ class Linearization:
         """Return the context in which derivatives along `directions` are computed."""
         if not self.create_graph:
             return nullcontext()
-        return after_trace() if self._has_left_trace and not any(map(is_operator_tracer, directions)) else recording_on()
+        return after_trace() if self._is_after_trace and not any(map(is_operator_tracer, directions)) else recording_on()
 
     def pull(self, seeds: NDArray[Any], support: bool | None = None) -> list[Any]:
         """Return the cotangents of the inputs, of shape ``(count, *input.shape)``, given plain ones of the output.
@@ -208,8 +208,8 @@ class Linearization:
             return [np.stack(parts) for parts in zip(*per_seed, strict=True)]
         with self.recording():
             start = constant_operand(seeds) if self.create_graph else seeds
-            nodes, needed = (collect(self.out, stop=self._stop), None) if self.has_writes else (self.nodes, self.needed)
-            cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.create_graph, needed, support, inputs)
+            nodes, needed_ids = (collect(self.out, stop=self._stop), None) if self.has_writes else (self.nodes, self.needed_ids)
+            cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.create_graph, needed_ids, support, inputs)
             return [cotangents[x] if x in cotangents else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: NDArray[Any], support: object = None) -> list[Any]:
@@ -264,8 +264,8 @@ class Linearization:
         if not parts:
             return [self._reshape(self._zeros(x, 0), shape) for x, shape in zip(inputs, shapes, strict=True)]
         with self.recording():
-            used: set[int] = set()
-            jacobians = [_concatenate_owned([part[i] for part in parts], used) for i in range(len(inputs))]
+            returned_ids: set[int] = set()
+            jacobians = [_concatenate_owned([part[i] for part in parts], returned_ids) for i in range(len(inputs))]
             return [self._reshape(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(jacobians, shapes, strict=True)]
 
     def diagonal(self, position: int) -> Any:
@@ -330,16 +330,16 @@ def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
     return vectors.reshape(count, *batch_shape, *shape)
 
 
-def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
-    """Concatenate parts to an array that shares memory with no other; `used` has the ids of arrays that were returned."""
+def _concatenate_owned(parts: list[Any], returned_ids: set[int]) -> Any:
+    """Concatenate parts to an array that shares memory with no other; `returned_ids` has the ids of arrays that were returned."""
     if len(parts) > 1:
         return np.concatenate(parts)
-    (only,) = parts
-    if type(only) is np.ndarray:
-        if only.base is not None or not only.flags.writeable or id(only) in used:
-            only = only.copy()
-        used.add(id(only))
-    return only
+    (part,) = parts
+    if type(part) is np.ndarray:
+        if part.base is not None or not part.flags.writeable or id(part) in returned_ids:
+            part = part.copy()
+        returned_ids.add(id(part))
+    return part
 
 
 def complex_jacobian(operator: str, x: Any, holomorphic_part: NDArray[Any], antiholomorphic_part: NDArray[Any]) -> Any:

@@ -39,7 +39,7 @@ class ProfiledCotangents(dict[Any, Any]):
     cotangents : dict
         The cotangents that the sweep starts from.
     errors : RuleErrors
-        Its `at` is the current node of the sweep.
+        Its `current_node` is that of the sweep.
     profiler : Recorder
         Receives the measurements.
     """
@@ -50,15 +50,18 @@ class ProfiledCotangents(dict[Any, Any]):
         super().__init__(cotangents)
         self.errors, self.profiler, self.node = errors, profiler, None
         self.entry: Any = None
-        self.outer_top, profiler.top = profiler.top, None  # the steps of rules are recorded before their node is known
+        self.outer_top, profiler.top = (
+            profiler.top,
+            None,
+        )  # a rule's steps are collected first, because their node is not known yet
         self.start = self.since = perf_counter()
 
     def __setitem__(self, node: Any, cotangent: Any) -> None:
         _dict_setitem(self, node, cotangent)
-        profiler, at = self.profiler, self.errors.at
+        profiler, node_of_rule = self.profiler, self.errors.current_node
         steps = profiler.top
-        if steps is not None or at is not self.node:
-            self._enter_node(at, steps)
+        if steps is not None or node_of_rule is not self.node:
+            self._enter_node(node_of_rule, steps)
         entry = self.entry
         if type(cotangent) is ndarray:
             profiler.track(entry, cotangent)
@@ -69,12 +72,12 @@ class ProfiledCotangents(dict[Any, Any]):
         entry.seconds += now - self.since
         self.since = now
 
-    def _enter_node(self, at: Any, steps: Any) -> None:
+    def _enter_node(self, node: Any, steps: Any) -> None:
         """Select the profile entry of the current node, and add to it the steps that its rule recorded."""
         profiler = self.profiler
         profiler.top = self.outer_top
-        if at is not self.node:
-            self.node, self.entry = at, profiler.entry_of(BACKWARD, at)
+        if node is not self.node:
+            self.node, self.entry = node, profiler.entry_of(BACKWARD, node)
             self.entry.calls += 1
         if steps is not None:
             self.entry.merge(steps)
@@ -135,18 +138,18 @@ def profile_replay(
     propagate, undo = replay.propagate, replay.undo
 
     def profiled_propagate(node: Any, *args: object) -> None:
-        opened = profiler.begin_at(BACKWARD, node)
+        entry = profiler.begin_at(BACKWARD, node)
         try:
             propagate(node, *args)
         finally:
-            profiler.end(opened)
+            profiler.end(entry)
 
-    def profiled_undo(write: Any, needed: object) -> None:
-        opened = profiler.begin(BACKWARD, write.opname, write.code, write.instruction, write.scope)
+    def profiled_undo(write: Any, needed_ids: object) -> None:
+        entry = profiler.begin(BACKWARD, write.opname, write.code, write.instruction, write.scope)
         try:
-            undo(write, needed)
+            undo(write, needed_ids)
         finally:
-            profiler.end(opened)
+            profiler.end(entry)
 
     replay.propagate, replay.undo = profiled_propagate, profiled_undo
     _record_seed(profiler, output, {output: seed})
@@ -161,13 +164,13 @@ def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[An
     """Profile a step of a forward pass, ``step(node, tangents)``."""
 
     def profiled_step(node: Any, operand_tangents: object) -> Any:
-        opened = profiler.begin_at(TANGENT, node)
+        entry = profiler.begin_at(TANGENT, node)
         try:
             tangent = step(node, operand_tangents)
             profiler.track_all(tangent)
             return tangent
         finally:
-            profiler.end(opened)
+            profiler.end(entry)
 
     return profiled_step
 

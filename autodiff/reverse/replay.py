@@ -128,7 +128,7 @@ class Replay:
         self.value_buffers: dict[Any, BufferCopy] = {}
         self.cotangent_buffers: dict[Any, DerivativeBuffer] = {}
         self.cotangents: dict[int, Any] = {}  # by node id
-        self.owned: set[int] = set()  # the nodes whose cotangents were allocated here
+        self.owned_ids: set[int] = set()  # the nodes whose cotangents were allocated here
         self.conform: Callable[[Any, Any], Any] = conform  # replaced for batches
         self.checks = active_checks()
 
@@ -190,11 +190,13 @@ class Replay:
         key = id(node)
         root = self.roots.get(key)
         if root is None or not root.memory:
-            earlier = self.cotangents.get(key)
+            accumulated = self.cotangents.get(key)
             if type(contribution) not in LAZY_COTANGENTS:
                 contribution = self.conform(contribution, node.raw_value)
             self.cotangents[key] = (
-                contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, self.owned)
+                contribution
+                if accumulated is None
+                else add_contribution(accumulated, contribution, cotangent, key, self.owned_ids)
             )
         elif overlaps_itself(node.raw_value):  # the buffer holds the cotangent of its operand, not its own
             contribution = self.conform(self.materialize(contribution, node), node.raw_value)
@@ -217,20 +219,20 @@ class Replay:
         """Return the formulas of a node's rule."""
         return self.rules[node.function].formulas
 
-    def propagate(self, node: Value, cotangent: Array, operands: list[Any], out: Array, needed: Any = None) -> None:
-        """Call the rule of a node for the contributions to its operands, or to those in `needed`."""
+    def propagate(self, node: Value, cotangent: Array, operands: list[Any], out: Array, needed_ids: Any = None) -> None:
+        """Call the rule of a node for the contributions to its operands, or to those in `needed_ids`."""
         formulas, args, options, checks = self.formulas(node), node.args, node.options, self.checks
         create_graph, log = self.create_graph, self.errors.log
-        before, self.errors.at = self.errors.at, node
+        before, self.errors.current_node = self.errors.current_node, node
         if checks is not None:
             checks.check_unchanged(node)
         if type(formulas) is SharedFormulas:
             operand_ids = {id(args[p]) for p in node.parent_argnums if type(args[p]) not in INERT}
-            operand_ids = operand_ids if needed is None else operand_ids & needed
+            operand_ids = operand_ids if needed_ids is None else operand_ids & needed_ids
             formulas, operands, options = formulas.evaluate(node, operand_ids, cotangent, out, operands), [], NO_OPTIONS
         for position in node.parent_argnums:
             operand = args[position]
-            if type(operand) in INERT if needed is None else id(operand) not in needed:
+            if type(operand) in INERT if needed_ids is None else id(operand) not in needed_ids:
                 continue
             formula = formulas[position]
             if formula is None:
@@ -245,7 +247,7 @@ class Replay:
             if type(contribution) is ndarray and contribution.base is not None and self.roots:
                 contribution = contribution.copy()  # it may be a view of a buffer that is undone later
             self.accumulate(operand, contribution, cotangent)
-        self.errors.at = before
+        self.errors.current_node = before
 
     def release(self, root: Any) -> None:
         """Free the buffers of a root when the node that allocated it was visited: no older entry uses them."""
@@ -258,13 +260,13 @@ class Replay:
         cotangent_buffer = self.cotangent_buffers.get(root)
         return None if cotangent_buffer is None else conjugate_complex(np.copy(cotangent_buffer.window(plain)))
 
-    def undo(self, write: Write, needed: set[int]) -> None:
+    def undo(self, write: Write, needed_ids: set[int]) -> None:
         """Step back over a write and pass the cotangent of its target to the stored value."""
         self.pending_undo[write.memory].append(write)
         cotangent_buffer = self.cotangent_buffers.get(self.root_by_memory[write.memory])
         if cotangent_buffer is not None:
             cotangent = self.take_cotangent(cotangent_buffer, write)
-            if write.parent_argnums and id(write.args[0]) in needed:
+            if write.parent_argnums and id(write.args[0]) in needed_ids:
                 self.accumulate(write.args[0], cotangent)
 
     def take_cotangent(self, cotangent_buffer: Any, write: Write) -> Any:
@@ -301,17 +303,17 @@ def replay_sweep(
     output: object,
     seed: Array,
     wrt_nodes: set[Any],
-    needed: set[int],
+    needed_ids: set[int],
     ends: tuple[Any, ...] = (),
 ) -> dict[Any, Any]:
     """Make one pass over a graph by a replay; see `structural_zeros.Pass`."""
-    run = functools.partial(_run_replay, replay, tape, output, seed, wrt_nodes, needed, ends)
+    run = functools.partial(_run_replay, replay, tape, output, seed, wrt_nodes, needed_ids, ends)
     profiler = active_profiler()
     return run() if profiler is None else profile_replay(profiler, replay, output, seed, run)
 
 
 def _run_replay(
-    replay: Replay, tape: list[Any], output: object, seed: Array, wrt_nodes: set[Any], needed: set[int], ends: tuple[Any, ...]
+    replay: Replay, tape: list[Any], output: object, seed: Array, wrt_nodes: set[Any], needed_ids: set[int], ends: tuple[Any, ...]
 ) -> dict[Any, Any]:
     """Run the pass of `replay_sweep`."""
     if replay.roots:
@@ -319,13 +321,13 @@ def _run_replay(
     wrt_cotangents: dict[Any, Any] = {}
     roots, cotangents, create_graph = replay.roots, replay.cotangents, replay.create_graph
     wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
-    if id(output) in needed:
+    if id(output) in needed_ids:
         replay.accumulate(output, seed)
     for entry in tape:
         if create_graph:
             replay.errors.rule_calls.append((next_sequence_number(), entry))
         if type(entry) is Write:
-            replay.undo(entry, needed)
+            replay.undo(entry, needed_ids)
             continue
         key = id(entry)
         root = roots.get(key)
@@ -343,25 +345,25 @@ def _run_replay(
             if key in wrt_ids:
                 wrt_cotangents[entry] = cotangent
             if not is_view and key not in end_ids and entry.args and entry.function not in ops.PIECEWISE:
-                replay.propagate(entry, cotangent, *replay.operand_values(entry), needed)
+                replay.propagate(entry, cotangent, *replay.operand_values(entry), needed_ids)
         if root is entry:
             replay.release(entry)
     return wrt_cotangents
 
 
 def ids_on_paths_through_writes(tape: Tape, output: object, wrt_nodes: set[Any]) -> set[int]:
-    """Return the ids of the nodes on paths from an output to a wanted node, including paths through writes."""
-    needed: set[int] = set()
+    """Return the ids of the nodes on paths from an output to a node in `wrt_nodes`, including paths through writes."""
+    needed_ids: set[int] = set()
     wrt_ids = set(map(id, wrt_nodes))
-    written: set[Any] = set()  # memories into which needed values were written
+    written_memories: set[Any] = set()  # memories into which needed values were written
     roots = tape.roots
 
     def mark_if_written(node: object) -> bool:
         """Mark a node as needed if a needed value was written into its buffer; return whether one was."""
         root = roots.get(id(node))
-        is_written = root is not None and root.memory in written
+        is_written = root is not None and root.memory in written_memories
         if is_written and type(node) not in INERT:
-            needed.add(id(node))
+            needed_ids.add(id(node))
         return is_written
 
     for entry in reversed(tape):
@@ -369,15 +371,15 @@ def ids_on_paths_through_writes(tape: Tape, output: object, wrt_nodes: set[Any])
         args = entry.args
         for position in entry.parent_argnums:
             operand = args[position]
-            depends = id(operand) in needed or (roots.get(id(operand)) is not None and mark_if_written(operand)) or depends
+            depends = id(operand) in needed_ids or (roots.get(id(operand)) is not None and mark_if_written(operand)) or depends
         if not depends or type(entry) in INERT:
             continue
         if type(entry) is Write:
-            written.add(entry.memory)
+            written_memories.add(entry.memory)
             continue
-        needed.add(id(entry))
+        needed_ids.add(id(entry))
         root = roots.get(id(entry))
         if root is not None and root.memory:
-            written.add(root.memory)
+            written_memories.add(root.memory)
     mark_if_written(output)
-    return needed
+    return needed_ids

@@ -68,13 +68,13 @@ def run_sweep(
         masks_first = True
     if not (masks_first and (has_zeros or _has_zeros(nodes, support))):
         guards = trace_guards.get()
-        guards_before = len(guards or ())
+        guard_count = len(guards or ())
         try:
             cotangents = errors.run(_run_pass, single_pass, by_function, errors, seed, create_graph)
         except FloatingPointError as error:
             deferred_error = error
         has_nan = contains_nan(cotangents.values())
-        _drop_corners(errors, has_nan)
+        _drop_corner_warnings(errors, has_nan)
         is_clean = deferred_error is None and not errors.has_invalid and not has_nan
         if is_clean or not (has_zeros or _has_zeros(nodes, support)):
             if deferred_error is not None:
@@ -86,11 +86,11 @@ def run_sweep(
             return cotangents
         del cotangents
         if guards:
-            del guards[guards_before:]  # otherwise compiled programs would repeat the discarded pass
+            del guards[guard_count:]  # otherwise compiled programs would repeat the discarded pass
     zeros, _ = _compute_supports(single_pass, nodes, seed, create_graph, support)
     errors = RuleErrors(pending=[], raising=True)
     cotangents = errors.run(_run_pass, single_pass, MaskedRules(zeros, errors), errors, seed, create_graph)
-    _drop_corners(errors, contains_nan(cotangents.values()))
+    _drop_corner_warnings(errors, contains_nan(cotangents.values()))
     errors.report()
     return cotangents
 
@@ -112,10 +112,10 @@ def _run_pass(single_pass: Pass, rules: object, errors: RuleErrors, seed: object
     return cotangents
 
 
-def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:
+def _drop_corner_warnings(errors: RuleErrors, has_nan: bool) -> None:
     """Drop warnings of second derivatives that do not exist at a corner, if none of them reached a result."""
     if errors.pending and not has_nan:
-        errors.pending = [(error, at) for error, at in errors.pending if at is None or not _marks_corner(at.function)]
+        errors.pending = [(error, node) for error, node in errors.pending if node is None or not _marks_corner(node.function)]
 
 
 def _marks_corner(function: Callable[..., Any]) -> bool:
@@ -216,12 +216,16 @@ class _RecordedSweep:
 
     def __init__(self, single_pass: Pass, nodes: Sequence[Any], support: Array, log: list[int]) -> None:
         self.single_pass, self.nodes, self.support, self.log = single_pass, nodes, support, log
-        self.last = max(log)
+        self.last_sequence_number = max(log)
 
     def _is_stale(self) -> bool:
         """Whether values that the sweep used have changed since."""
         roots = [root_of(node) for node in self.nodes if isinstance(node, Value)]
-        return any(r.sequence_number > self.last or (r.memory and r.memory.log[-1].sequence_number > self.last) for r in roots)
+        return any(
+            r.sequence_number > self.last_sequence_number
+            or (r.memory and r.memory.log[-1].sequence_number > self.last_sequence_number)
+            for r in roots
+        )
 
     def supports(self, create_graph: bool) -> dict[int, Any]:
         """Return the supports of the contributions by sequence number; empty if values that the sweep used have changed."""
@@ -267,7 +271,7 @@ def has_recorded_sweeps(nodes: Iterable[Any]) -> bool:
 
 def known_supports(nodes: Sequence[Any], create_graph: bool) -> dict[int, Any]:
     """Return the supports of nodes that were recorded as derivatives, by sequence number."""
-    known: dict[int, Any] = {}
+    supports: dict[int, Any] = {}
     for sweep in _recorded_sweeps(nodes) if _sweeps_by_seed else ():
-        known.update(sweep.supports(create_graph))
-    return known
+        supports.update(sweep.supports(create_graph))
+    return supports

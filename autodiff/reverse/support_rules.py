@@ -67,11 +67,11 @@ def _support_of_mixed(s: Array | tuple[Any, ...], operand: Array, batched: bool)
         part_supports = [_support_of_mixed(part, operand, batched) for part in s if part is not None]
         return sum(part_supports[1:], start=part_supports[0])
     axes = tuple(range(int(batched), np.ndim(s)))
-    some = np.where(np.any(s, axis=axes), 1.0, 0.0)
+    is_any_supported = np.where(np.any(s, axis=axes), 1.0, 0.0)
     shape = np.shape(operand)
     if not batched:
-        return np.broadcast_to(some, shape)
-    return np.broadcast_to(np.reshape(some, (s.shape[0], *[1] * len(shape))), (s.shape[0], *shape))
+        return np.broadcast_to(is_any_supported, shape)
+    return np.broadcast_to(np.reshape(is_any_supported, (s.shape[0], *[1] * len(shape))), (s.shape[0], *shape))
 
 
 def _support_of_reduced(
@@ -138,7 +138,10 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
 def _nonfinite_terms(
     rule: Rule, position: int, batched: bool, s: Any, out: object, operands: Sequence[Any], options: dict[str, Any]
 ) -> Any:
-    """Return where a sum of products has a term that is not finite and no structural zero; None if all operands are finite."""
+    """Return where a sum of products has a term that is not finite and no structural zero; None if all operands are finite.
+
+    For a call that runs a separate sweep, return a `SeedSupport`.
+    """
     if _has_own_sweep(options):
         return SeedSupport(s)
     if rule.kind != "multilinear" or not rule.maps_zeros:
@@ -185,7 +188,7 @@ class SeedSupport:
 
     @classmethod
     def take(cls) -> Any:
-        """Return the support for the current call, and hide it from inner ones; None without structural zeros."""
+        """Return the support for the current call, and clear it for inner calls; None without structural zeros."""
         support = cls._current.get()
         cls._current.set(None)
         return support
@@ -294,16 +297,16 @@ class RecordingSupportRules(dict[Any, Rule]):
         """Return the support of the cotangent of the current node, restricted to the known support of the node."""
         if s is self.cached[0]:  # the same cotangent as for the previous operand
             return self.cached[1]
-        at, support = self.errors.at, as_support(s)
-        known = self.known.get(at.sequence_number)
-        if known is not None and np.shape(known) == np.shape(at.raw_value):
-            support = support * known
+        node, support = self.errors.current_node, as_support(s)
+        known_support = self.known.get(node.sequence_number)
+        if known_support is not None and np.shape(known_support) == np.shape(node.raw_value):
+            support = support * known_support
         self.cached = s, support
         return support
 
     def _record(self, contribution: Any, nonfinite: object, position: int) -> Any:
         """Collect the support of a contribution to an operand, and return it for the pass."""
-        operand = self.errors.at.args[position]
+        operand = self.errors.current_node.args[position]
         if type(contribution) in LAZY_COTANGENTS:
             self.supports.append((None, None))
             if type(contribution) is ScatteredCotangent:
@@ -360,26 +363,29 @@ class MaskedRules(dict[Any, Rule]):
         before = len(self.errors.pending or ())
         with nonfinite if isinstance(nonfinite, SeedSupport) else nullcontext():
             contribution = formula(*operands)
-        changed = False
+        is_masked = False
         if nonfinite is not None and not isinstance(nonfinite, SeedSupport):
-            contribution, changed = np.where(nonfinite != 0, contribution, formula(*_replace_nonfinite(operands, position))), True
-        return self._mask(contribution, support, axes, before, changed)
+            contribution, is_masked = (
+                np.where(nonfinite != 0, contribution, formula(*_replace_nonfinite(operands, position))),
+                True,
+            )
+        return self._mask(contribution, support, axes, before, is_masked)
 
-    def _mask(self, contribution: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
+    def _mask(self, contribution: Any, support: Any, axes: int, before: int, is_masked: bool = False) -> Any:
         """Mask the value of a formula by a support; drop errors that were recorded since `before`, if all elements are finite."""
         pending: Any = self.errors.pending
         if support is not None and (isinstance(support, Value) or not np.all(support)):
             missing = np.ndim(contribution) - np.ndim(support)  # axes of broadcasting
             if axes and missing > 0:
                 support = np.reshape(support, (support.shape[0], *[1] * missing, *support.shape[1:]))
-            contribution, changed = np.where(support != 0, contribution, 0)[()], True
-        if changed and len(pending) > before and _is_finite(contribution):
+            contribution, is_masked = np.where(support != 0, contribution, 0)[()], True
+        if is_masked and len(pending) > before and _is_finite(contribution):
             del pending[before:]
         return contribution
 
 
 def _replace_at_zeros(function: object, support: Any, arrays: Sequence[Any], batched: bool = False) -> Sequence[Any]:
-    """Return the result and the operands of a function; recorded ones with a regular number at structural zeros."""
+    """Return the result and the operands of a function; if they are recorded, a regular number replaces structural zeros."""
     out, *operands = arrays
     if support is None or not isinstance(out, Value):
         return arrays

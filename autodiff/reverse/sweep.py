@@ -78,7 +78,7 @@ def collect(output: object, stop: Iterable[Any] = ()) -> list[Any]:
     Parameters
     ----------
     output : Node
-        Where to start.
+        The output of the graph.
     stop : iterable of Node
         Nodes whose operands are not visited.
 
@@ -117,14 +117,14 @@ def collect(output: object, stop: Iterable[Any] = ()) -> list[Any]:
 def sweep(
     nodes: list[Any], output: Any, seed: Any, wrt_nodes: set[Any], create_graph: bool, ends: object = (), support: Any = None
 ) -> dict[Any, Any]:
-    """Propagate cotangents from `output` back through `nodes` and return those of the wanted nodes.
+    """Propagate cotangents from `output` back through `nodes` and return those of `wrt_nodes`.
 
     Parameters
     ----------
     nodes : list
         The graph, as `collect` returns it.
     output : Node
-        Where the sweep starts.
+        The node at which the sweep starts.
     seed : array or Node
         The cotangent of `output`.
     wrt_nodes : set
@@ -132,7 +132,7 @@ def sweep(
     create_graph : bool
         Whether rules receive nodes, so that their computations are recorded.
     ends : collection of Node
-        Wanted nodes at which the sweep stops, though another wanted node may precede them.
+        Nodes in `wrt_nodes` at which the sweep stops, though another one may precede them.
     support : array or True, optional
         The support of `seed`: 0 at structural zeros, 1 elsewhere. True if all its zeros are structural. By default it has no
         structural zeros.
@@ -149,19 +149,19 @@ def sweep_supports(
 
 def _make_pass(nodes: list[Any], output: Any, wrt_nodes: set[Any], ends: Any) -> Pass:
     """Return a function that makes one pass over a graph; see `structural_zeros.Pass`."""
-    needed = ids_on_paths(nodes, output, wrt_nodes)
+    needed_ids = ids_on_paths(nodes, output, wrt_nodes)
 
     def single_pass(rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
         if type(nodes) is Tape:
-            return replay_sweep(Replay(nodes, create_graph, rules, errors), nodes, output, seed, wrt_nodes, needed, ends)
-        cotangents = {id(output): seed} if id(output) in needed else {}
+            return replay_sweep(Replay(nodes, create_graph, rules, errors), nodes, output, seed, wrt_nodes, needed_ids, ends)
+        cotangents = {id(output): seed} if id(output) in needed_ids else {}
         pass_function = _recorded_pass if create_graph else _plain_pass
         profiler = active_profiler()
         if profiler is None:
-            return pass_function(nodes, cotangents, wrt_nodes, needed, ends, rules, errors)
+            return pass_function(nodes, cotangents, wrt_nodes, needed_ids, ends, rules, errors)
 
         def run(profiled_cotangents: Any) -> dict[Any, Any]:
-            return pass_function(nodes, profiled_cotangents, wrt_nodes, needed, ends, rules, errors)
+            return pass_function(nodes, profiled_cotangents, wrt_nodes, needed_ids, ends, rules, errors)
 
         return profile_pass(profiler, output, cotangents, errors, run)
 
@@ -172,13 +172,13 @@ def _plain_pass(
     nodes: list[Any],
     cotangents: dict[int, Any],
     wrt_nodes: set[Any],
-    needed: set[int],
+    needed_ids: set[int],
     ends: tuple[Any, ...],
     rules: Any,
     errors: RuleErrors,
 ) -> dict[Any, Any]:
     """Make one pass over a graph without writes by rules of plain arrays; see `structural_zeros.Pass`."""
-    wrt_cotangents, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
+    wrt_cotangents, owned_ids = dict[Any, Any](), set[int]()  # owned: operands whose cotangents are allocated here
     wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
     stop_ids, formulas_of = wrt_ids | end_ids, dict[Any, Any]()
     pop_cotangent, get_cotangent, log = cotangents.pop, cotangents.get, errors.log
@@ -194,7 +194,7 @@ def _plain_pass(
                 wrt_cotangents[node] = cotangent
             if key in end_ids or not args:
                 continue
-        errors.at = node
+        errors.current_node = node
         operands: tuple[Any, ...]
         function, positions, options, out, count = node.function, node.parent_argnums, node.options, node.raw_value, len(args)
         if (formulas := formulas_of.get(function)) is None:
@@ -212,17 +212,17 @@ def _plain_pass(
                 (args[0].raw_value,) if count == 1 else tuple([a.raw_value if type(a) in RAW_VALUE_CLASSES else a for a in args])
             )
         if type(formulas) is SharedFormulas:
-            formulas, operands, options = formulas.evaluate(node, needed, cotangent, out, operands), (), NO_OPTIONS
+            formulas, operands, options = formulas.evaluate(node, needed_ids, cotangent, out, operands), (), NO_OPTIONS
             count = 0
         for position in positions:
             operand = args[position]
             key = id(operand)
-            if key not in needed or (formula := formulas[position]) is None:
+            if key not in needed_ids or (formula := formulas[position]) is None:
                 continue
-            earlier = get_cotangent(key)
+            accumulated = get_cotangent(key)
             # A loop over elements takes this branch in each iteration.
-            if type(earlier) is ScatteredCotangent and formula is scatter_lazily and log is None:
-                earlier.append(cotangent, operands[1:])
+            if type(accumulated) is ScatteredCotangent and formula is scatter_lazily and log is None:
+                accumulated.append(cotangent, operands[1:])
                 continue
             if options or count > 2:
                 contribution = formula(cotangent, out, *operands, **options)
@@ -234,7 +234,9 @@ def _plain_pass(
                 c, x = contribution, operand.raw_value
                 if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is type(x)):
                     contribution = conform(c, x)
-            cotangents[key] = contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, owned)
+            cotangents[key] = (
+                contribution if accumulated is None else add_contribution(accumulated, contribution, cotangent, key, owned_ids)
+            )
     return wrt_cotangents
 
 
@@ -242,13 +244,13 @@ def _recorded_pass(
     nodes: list[Any],
     cotangents: dict[int, Any],
     wrt_nodes: set[Any],
-    needed: set[int],
+    needed_ids: set[int],
     ends: tuple[Any, ...],
     rules: Any,
     errors: RuleErrors,
 ) -> dict[Any, Any]:
     """Make one pass as `_plain_pass` does, by rules of nodes, whose computations are recorded."""
-    wrt_cotangents, owned = dict[Any, Any](), set[int]()
+    wrt_cotangents, owned_ids = dict[Any, Any](), set[int]()
     wrt_ids, end_ids = set(map(id, wrt_nodes)), set(map(id, ends))
     log, rule_calls = errors.log, errors.rule_calls
     for node in nodes:
@@ -262,30 +264,32 @@ def _recorded_pass(
         operands, options = node.args, node.options
         if not operands or id(node) in end_ids:
             continue
-        errors.at = node
+        errors.current_node = node
         formulas, out = rules[node.function].formulas, as_node(node)
         if type(formulas) is SharedFormulas:
-            formulas, operands, options = formulas.evaluate(node, needed, cotangent, out, operands), (), NO_OPTIONS
+            formulas, operands, options = formulas.evaluate(node, needed_ids, cotangent, out, operands), (), NO_OPTIONS
         for position in node.parent_argnums:
             operand = node.args[position]
             key = id(operand)
-            if key not in needed or (formula := formulas[position]) is None:
+            if key not in needed_ids or (formula := formulas[position]) is None:
                 continue
-            earlier = cotangents.get(key)
-            if type(earlier) is ScatteredCotangent and formula is scatter_lazily and log is None:
-                earlier.append(cotangent, operands[1:])
+            accumulated = cotangents.get(key)
+            if type(accumulated) is ScatteredCotangent and formula is scatter_lazily and log is None:
+                accumulated.append(cotangent, operands[1:])
                 continue
             contribution = formula(cotangent, out, *operands, **options)
             if log is not None:
                 log.append(0 if contribution is cotangent else getattr(contribution, "sequence_number", 0))
             if type(contribution) not in LAZY_COTANGENTS:
                 contribution = conform(contribution, operand.raw_value)
-            cotangents[key] = contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, owned)
+            cotangents[key] = (
+                contribution if accumulated is None else add_contribution(accumulated, contribution, cotangent, key, owned_ids)
+            )
     return wrt_cotangents
 
 
 def ids_on_paths(nodes: list[Any], output: object, wrt_nodes: set[Any]) -> set[int]:
-    """Return the ids of the nodes on paths from an output to a wanted node.
+    """Return the ids of the nodes on paths from an output to a node in `wrt_nodes`.
 
     Sweeps use ids because a scalar node hashes by its value (see `compgraph.guards.conversions`).
     """
@@ -295,18 +299,18 @@ def ids_on_paths(nodes: list[Any], output: object, wrt_nodes: set[Any]) -> set[i
     wrt_ids = set(map(id, wrt_nodes))
     if wrt_ids.issuperset([id(node) for node in active if not node.args]):
         return nodes.ids if type(nodes) is CollectedNodes and active is nodes else set(map(id, active))
-    needed: set[int] = set()
-    add = needed.add
+    needed_ids: set[int] = set()
+    add = needed_ids.add
     for node in reversed(active):
         if id(node) in wrt_ids:
             add(id(node))
             continue
         args = node.args
         for position in node.parent_argnums:
-            if id(args[position]) in needed:
+            if id(args[position]) in needed_ids:
                 add(id(node))
                 break
-    return needed
+    return needed_ids
 
 
 def depends_on_outside(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
@@ -379,7 +383,7 @@ def sweep_batch(
     seeds: NDArray[Any],
     wrt_nodes: set[Any],
     create_graph: bool,
-    needed: set[int] | None = None,
+    needed_ids: set[int] | None = None,
     support: bool | None = None,
     ends: Any = (),
 ) -> dict[Any, Any]:
@@ -390,31 +394,31 @@ def sweep_batch(
     nodes : list
         The graph, as `collect` returns it.
     output : Node
-        Where the sweep starts.
+        The node at which the sweep starts.
     seeds : array or Node
         The cotangents of `output`, of shape ``(count, *output.shape)``.
     wrt_nodes : set
         The nodes whose cotangents are returned.
     create_graph : bool
         Whether rules receive nodes, so that their computations are recorded.
-    needed : set, optional
+    needed_ids : set, optional
         The ids of the nodes to visit, as `ids_on_paths` returns them.
     support : array or True, optional
         The support of `seeds`: 0 at structural zeros, 1 elsewhere. True if all their zeros are structural. By default they
         have no structural zeros.
     ends : collection of Node
-        Wanted nodes at which the sweep stops, though another wanted node may precede them.
+        Nodes in `wrt_nodes` at which the sweep stops, though another one may precede them.
 
     Returns
     -------
     dict
-        For each wanted node with a cotangent, its cotangents, of shape ``(count, *node.shape)``.
+        For each node in `wrt_nodes` with a cotangent, its cotangents, of shape ``(count, *node.shape)``.
     """
-    needed = ids_on_paths(nodes, output, wrt_nodes) if needed is None else needed
+    needed_ids = ids_on_paths(nodes, output, wrt_nodes) if needed_ids is None else needed_ids
 
     def single_pass(rules: object, errors: RuleErrors, seeds: NDArray[Any], create_graph: bool) -> dict[Any, Any]:
         replay = BatchedReplay(nodes, create_graph, rules, errors, seeds.shape[0])
-        return replay_sweep(replay, nodes, output, seeds, wrt_nodes, needed, ends)
+        return replay_sweep(replay, nodes, output, seeds, wrt_nodes, needed_ids, ends)
 
     return run_sweep(single_pass, nodes, seeds, create_graph, support)
 

@@ -156,7 +156,7 @@ def as_cotangent(value: object, node: Value) -> Any:
         try:
             result = np.broadcast_to(result, node.shape)
         except ValueError:
-            raise ValueError(f"the cotangent has shape {result.shape}, and does not broadcast to the {describe(node)}") from None
+            raise ValueError(f"the cotangent of shape {result.shape} does not broadcast to the {describe(node)}") from None
         result = result if isinstance(result, Value) else result.copy()
     if node.dtype.kind in "fc":
         result = _astype(result, node.dtype)

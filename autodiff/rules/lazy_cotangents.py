@@ -137,8 +137,8 @@ class OutputCotangents:
 
     def __add__(self, other: OutputCotangents) -> OutputCotangents:
         for index, cotangent in other.cotangents.items():
-            earlier = self.cotangents.get(index)
-            self.cotangents[index] = cotangent if earlier is None else earlier + cotangent
+            accumulated = self.cotangents.get(index)
+            self.cotangents[index] = cotangent if accumulated is None else accumulated + cotangent
         return self
 
     def materialize(self, operation: Any) -> tuple[Any, ...]:
@@ -156,27 +156,29 @@ def as_view(contribution: object) -> Any:
     return contribution.view() if type(contribution) is np.ndarray else contribution
 
 
-def add_contribution(earlier: object, contribution: Any, cotangent: object, key: int, owned: set[int]) -> Any:
+def add_contribution(accumulated: object, contribution: Any, cotangent: object, key: int, owned_ids: set[int]) -> Any:
     """Return the sum of two contributions to an operand, computed in place if the sweep owns one of the arrays.
 
     Parameters
     ----------
-    earlier, contribution : array, Node or lazy cotangent
-        The contributions. A formula of plain arrays returns a new array, its cotangent, or a view.
+    accumulated : array, Node or lazy cotangent
+        The sum of the contributions so far.
+    contribution : array, Node or lazy cotangent
+        The next one. A formula of plain arrays returns a new array, its cotangent, or a view.
     cotangent : array, Node or None
         The cotangent that the formula received, if one was called.
     key : int
         The id of the operand.
-    owned : set of int
+    owned_ids : set of int
         The ids of operands whose cotangents are sums that were allocated here.
     """
     # In-place addition is slower for one element.
-    if type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1:
+    if type(accumulated) is np.ndarray and type(contribution) is np.ndarray and accumulated.size > 1:
         if contribution.base is None and contribution is not cotangent and type(cotangent) in PLAIN_TYPES:
-            contribution += earlier
+            contribution += accumulated
             return contribution
-        if key in owned:
-            earlier += contribution
-            return earlier
-        owned.add(key)
-    return earlier + contribution
+        if key in owned_ids:
+            accumulated += contribution
+            return accumulated
+        owned_ids.add(key)
+    return accumulated + contribution

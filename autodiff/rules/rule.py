@@ -80,20 +80,20 @@ class SharedFormulas(VariadicFormulas):
             return None
         return lambda cotangent, out, *operands, **options: self.formula([position], cotangent, out, *operands, **options)[0]
 
-    def evaluate(self, node: Any, needed: Any, cotangent: Any, out: Any, operands: Any) -> Contributions:
+    def evaluate(self, node: Any, needed_ids: Any, cotangent: Any, out: Any, operands: Any) -> Contributions:
         """Call the formula once for a node and return the contributions in the form of formulas.
 
         Parameters
         ----------
         node : Node or MultiOutput
             The node whose operands get the contributions.
-        needed : container of int
+        needed_ids : container of int
             The ids of the operands that need a cotangent.
         cotangent, out, operands
             The arguments of the formula.
         """
         args = node.args
-        positions = [p for p in node.parent_argnums if p >= self.fixed and id(args[p]) in needed]
+        positions = [p for p in node.parent_argnums if p >= self.fixed and id(args[p]) in needed_ids]
         contributions = self.formula(positions, cotangent, out, *operands, **node.options) if positions else []
         return Contributions(dict(zip(positions, contributions, strict=True)))
 

@@ -60,14 +60,14 @@ class RuleErrors:
 
     Attributes
     ----------
-    at : Node, MultiOutput or None
+    current_node : Node, MultiOutput or None
         The operation whose rule runs.
     rule_calls : list of (int, Node or MultiOutput)
         The nodes whose rules a recorded sweep calls, each with a sequence number from before the call; see
         `compgraph.frames.set_lines_of_rules`.
     """
 
-    __slots__ = ("_errstate", "_raised", "at", "function", "log", "pending", "rule_calls")
+    __slots__ = ("_errstate", "_raised", "current_node", "function", "log", "pending", "rule_calls")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class RuleErrors:
         raising: bool = False,
         log: list[int] | None = None,
     ) -> None:
-        self.at: Any = None
+        self.current_node: Any = None
         self.function, self.pending, self.log = function, pending, log
         self.rule_calls: list[tuple[int, Any]] = []
         actions = np.geterr()
@@ -96,11 +96,15 @@ class RuleErrors:
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._errstate.__exit__(kind, error, traceback)
-        if isinstance(error, Exception) and self.at is not None:
-            operands = [a for a in self.at.args if not isinstance(a, MultiOutput)]
+        if isinstance(error, Exception) and self.current_node is not None:
+            operands = [a for a in self.current_node.args if not isinstance(a, MultiOutput)]
             shapes = ", ".join(str(np.shape(a.raw_value if isinstance(a, Value) else a)) for a in operands)
-            error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._location()}")
-        self.at = self._errstate = None  # breaks a reference cycle, so that graphs are freed without the garbage collector
+            error.add_note(
+                f"in the derivative of {self.current_node.opname}, whose operands have shapes {shapes}{self._location()}"
+            )
+        self.current_node = self._errstate = (
+            None  # breaks a reference cycle, so that graphs are freed without the garbage collector
+        )
 
     def run(self, function: Callable[..., Any], *args: object) -> Any:
         """Call a function within this context."""
@@ -123,28 +127,28 @@ class RuleErrors:
         """Warn of the pending errors, or raise them."""
         if not self.pending:
             return
-        for error, at in self.pending:
-            self.at = at
+        for error, node in self.pending:
+            self.current_node = node
             if any(error.startswith(kind) for kind in self._raised):
                 raise FloatingPointError(self._message(error))
             warn_user(self._message(error), DerivativeWarning)
-        self.at = None
+        self.current_node = None
 
     def _location(self) -> str:
-        line = self.at.line if self.at is not None else None
+        line = self.current_node.line if self.current_node is not None else None
         return f"\n{line}" if line else ""
 
     @_mark_as_temporary
     def _warn(self, error: str, flag: int) -> None:
         if self.pending is not None:
-            self.pending.append((error, self.at))
+            self.pending.append((error, self.current_node))
         else:
             warn_user(self._message(error), DerivativeWarning)
 
     def _message(self, error: str) -> str:
-        opname = self.at.opname if self.at is not None else ops.opname_of(self.function)
-        if self.at is not None and "of" in self.at.options:  # a step of the derivative of another operation
-            opname = f"the derivative of {self.at.options['of']}"
+        opname = self.current_node.opname if self.current_node is not None else ops.opname_of(self.function)
+        if self.current_node is not None and "of" in self.current_node.options:  # a step of the derivative of another operation
+            opname = f"the derivative of {self.current_node.options['of']}"
         return (
             f"{error} in the derivative of {opname}: it is infinite or undefined at this value. Keep the value away from the "
             f"point, or mask it: np.where(safe, f(x), 0), f(x)[safe]{self._location()}"

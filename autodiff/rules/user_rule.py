@@ -156,11 +156,11 @@ def _operand_count(function: Any) -> int:
     return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
 
 
-def _list_per_operand(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
+def _list_per_operand(keyword: str, derivatives: Any, count: int, opname: str) -> list[Any]:
     """Return a sequence with an entry per operand."""
     entries = [derivatives] if callable(derivatives) else list(derivatives)
     if len(entries) != count:
-        raise ValueError(f"rule: {opname} has {count} operands, but {what}= has {len(entries)} entries. Pass None for zero")
+        raise ValueError(f"rule: {opname} has {count} operands, but {keyword}= has {len(entries)} entries. Pass None for zero")
     return entries
 
 

@@ -493,9 +493,9 @@ def _frames_of(sweep: Sweep, graph: GraphDrawing, names: dict[Any, str]) -> tupl
     words = "The cotangent of the result is the start" if is_reverse else f"The tangent of {names[first]} is the start"
     frames = [Frame(words, [writer.start(sweep)], target=graph.numbers[first], derivative_text=node_text(seed))]
     for step in sweep.steps:
-        work, target = graph.numbers[step.node], graph.numbers[step.operand if is_reverse else step.node]
+        operation, target = graph.numbers[step.node], graph.numbers[step.operand if is_reverse else step.node]
         arrow = graph.arrows[step.node, _position(step)]
-        frames.append(Frame(writer.describe(step), writer.step(step), work, arrow, target, node_text(step.total)))
+        frames.append(Frame(writer.describe(step), writer.step(step), operation, arrow, target, node_text(step.total)))
     frames.append(Frame("The gradient is complete" if is_reverse else "The tangent has arrived", writer.result(sweep)))
     if is_reverse:
         return f"Reverse mode: {_name_derivative(result, [names[node] for node in sweep.result])}", frames

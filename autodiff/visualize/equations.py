@@ -29,7 +29,7 @@ class Token:
     Attributes
     ----------
     kind : {"text", "name", "partial", "exponent"}
-        Plain text, the name of a node, the partial derivative of `text` by `below`, or an exponent.
+        Plain text, the name of a node, the partial derivative of `text` with respect to `below`, or an exponent.
     text, below : str
         The text; `below` is used by "partial" only.
     """

@@ -43,7 +43,7 @@ class Step:
     total : array
         The sum of `previous_total` and `contribution`.
     local_derivative : array or None
-        The elementwise derivative of the operation by the operand; None unless the rule multiplies by it.
+        The elementwise derivative of the operation with respect to the operand; None unless the rule multiplies by it.
     text : str
         The formula text of the rule (`Rule.with_formula`); empty if it does not evaluate to `contribution` here.
     """
@@ -98,8 +98,8 @@ def backward(node: Any, wrt: object, seed: Any) -> Sweep:
     nodes = _unwritten_graph(node)
     wrt_nodes = select_nodes(node, nodes, wrt, "raise")
     cotangent = seed_of(node, seed)
-    needed = ids_on_paths(nodes, node, set(wrt_nodes))
-    cotangents = sweep(nodes, node, cotangent, {n for n in nodes if id(n) in needed}.union(wrt_nodes), False)
+    needed_ids = ids_on_paths(nodes, node, set(wrt_nodes))
+    cotangents = sweep(nodes, node, cotangent, {n for n in nodes if id(n) in needed_ids}.union(wrt_nodes), False)
     partial_sums: dict[Any, Any] = {}
     steps = []
     for item in nodes:
@@ -108,7 +108,7 @@ def backward(node: Any, wrt: object, seed: Any) -> Sweep:
         formulas, values = by_function[item.function].formulas, _operand_values(item)
         for position in item.parent_argnums:
             operand = item.args[position]
-            formula = formulas[position] if id(operand) in needed else None
+            formula = formulas[position] if id(operand) in needed_ids else None
             if formula is None:
                 continue
             with np.errstate(all="ignore"):  # the sweep has issued the same warnings
@@ -144,10 +144,10 @@ def forward(node: Any, wrt: object, seed: Any) -> Sweep:
         )
     (start,) = wrt_nodes
     tangents = {start: _tangent(start, seed)}
-    needed = ids_on_paths(nodes, node, {start})
+    needed_ids = ids_on_paths(nodes, node, {start})
     steps: list[Step] = []
     for item in reversed(nodes):
-        if id(item) in needed and item is not start and item.args:
+        if id(item) in needed_ids and item is not start and item.args:
             new_steps = _forward_steps(item, tangents)
             if new_steps:
                 steps += new_steps
@@ -181,7 +181,7 @@ def _forward_steps(item: Any, tangents: dict[Any, Any]) -> list[Step]:
 def _tangent_of(item: Any, incoming: list[Any]) -> Any:
     """Return the tangent of an operation in forward mode; None if it is zero."""
     errors = RuleErrors(item.function)
-    errors.at = item
+    errors.current_node = item
     rule = by_function[item.function]
     tangent = errors.run(push, rule, incoming, item.raw_value, item.function, tuple(_operand_values(item)), item.options)
     if isinstance(tangent, tuple):
@@ -198,7 +198,7 @@ def _tangent(start: Any, seed: Any) -> Any:
     require_history(seed)
     tangent = np.asarray(seed)
     if tangent.shape != start.shape:
-        raise ValueError(f"the tangent has shape {tangent.shape}, but belongs to the {describe(start)}")
+        raise ValueError(f"the tangent of the {describe(start)} has shape {tangent.shape}. Pass one of shape {start.shape}")
     return conform(tangent, start)
 
 
@@ -206,9 +206,11 @@ def _unwritten_graph(node: Value) -> list[Any]:
     """Return the graph of a node in the order of a sweep; raise if an array was written, or a variable updated after use."""
     nodes = collect(node)
     written = any(isinstance(item, Write) for item in [*nodes, *breadth_first(node)])
-    late = [item.args[k] for item in nodes for k in item.parent_argnums if item.args[k].sequence_number > item.sequence_number]
-    if written or late:
-        reason = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
+    updated_later = [
+        item.args[k] for item in nodes for k in item.parent_argnums if item.args[k].sequence_number > item.sequence_number
+    ]
+    if written or updated_later:
+        reason = "an array was written into" if written else f"the {describe(updated_later[0])} was updated after use"
         raise ValueError(
             f"animate: {reason}, so the nodes no longer hold the values of the steps. Compute the graph again after an update; "
             "instead of writing use np.stack, np.where or np.concatenate. gradient(node) supports writes"
@@ -237,25 +239,25 @@ def _explain(step: Step, is_forward: bool = False) -> Step:
     if isinstance(item, MultiOutput) or isinstance(operand, MultiOutput):
         return step
     rule, values = by_function[item.function], _operand_values(item)
-    at = step.position
+    position = step.position
     texts = rule.texts if not isinstance(item.function, ops.Keyworded) else ()
-    text = texts[at] if at < len(texts) else ""
-    to = item.raw_value if is_forward else operand.raw_value
+    text = texts[position] if position < len(texts) else ""
+    target = item.raw_value if is_forward else operand.raw_value
     with np.errstate(all="ignore"):
         local_derivative = None
-        formula = rule.formulas[at]
+        formula = rule.formulas[position]
         if formula is not None and (rule.kind == "elementwise" or item.ndim == operand.ndim == 0):
             local_derivative = formula(np.ones_like(item.raw_value), item.raw_value, *values, **item.options)
             local_derivative = (
                 local_derivative.materialize(operand) if type(local_derivative) in LAZY_COTANGENTS else local_derivative
             )
-            wide = step.incoming * local_derivative if np.shape(local_derivative) == item.shape else np.nan
-            local_derivative = local_derivative if _matches(wide, step.contribution, to) else None
+            product = step.incoming * local_derivative if np.shape(local_derivative) == item.shape else np.nan
+            local_derivative = local_derivative if _matches(product, step.contribution, target) else None
         uses_cotangent = "g" in names_in(text)
         value_of_text = evaluate(text, item, values, step.incoming) if text and not (is_forward and uses_cotangent) else None
         if value_of_text is not None and not uses_cotangent:
             value_of_text = step.incoming * value_of_text
-        if value_of_text is None or not _matches(value_of_text, step.contribution, to):
+        if value_of_text is None or not _matches(value_of_text, step.contribution, target):
             text = ""
     return replace(step, local_derivative=local_derivative, text=text)
 

@@ -74,7 +74,7 @@ def _convert_node(node: Any, source: object, dtype: DTypeLike | None, copy: Any,
         node = bind(ops.copy, (node,), {"order": order})
     result = _with_order(_cast(node, dtype), order)
     if copy_option is False and result is not source:
-        raise ValueError("Unable to avoid copy while creating an array as requested: give copy=None to copy only if needed")
+        raise ValueError("Unable to avoid copy while creating an array as requested: pass copy=None to copy only if needed")
     return result
 
 
@@ -333,7 +333,7 @@ def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803
     div [0.438676 1.       0.438676]
     """
     if isinstance(M, Value):
-        raise TypeError("kaiser: the number of points M cannot be a node; give node.value")
+        raise TypeError("kaiser: the number of points M cannot be a node; pass node.value")
     if not isinstance(beta, Value):
         return np.kaiser(M, beta)
     if beta.ndim:
@@ -381,7 +381,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     np.require(np.zeros(0), None, requirements)  # raises for invalid requirements
     flags = {_FLAGS.get(name.upper(), name.upper()) for name in requirements or ()}
     if "E" in flags:
-        raise TypeError("require: 'E' requires a plain array, which has no graph; leave it out, or give node.value")
+        raise TypeError("require: 'E' requires a plain array, which has no graph; leave it out, or pass node.value")
     order = "F" if "F" in flags else "C" if "C" in flags else "A"
     node = array(node, dtype, copy=None, order=order)
     note_layout(node, "the memory layout, which determines whether a copy is made,")

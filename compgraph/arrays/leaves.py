@@ -156,11 +156,13 @@ def placeholder(
         value = np.array(example.raw_value if isinstance(example, Value) else example, target)
         is_valid = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
         if not is_valid:
-            raise ValueError(f"placeholder: the example has shape {value.shape}, the placeholder {declared}")
+            raise ValueError(
+                f"placeholder: the example has shape {value.shape}, but the placeholder {declared}. Pass one of that shape"
+            )
     value.flags.writeable = False
     cls = PlaceholderNode if target.kind in "fc" else InertPlaceholderNode
     node: PlaceholderNode = new_leaf(value, cls, automatic_name(cls.kind) if name is None else name)
-    node.declared = declared
+    node.declared_shape = declared
     watch_shapes(node)
     return node
 

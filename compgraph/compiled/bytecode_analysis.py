@@ -172,18 +172,18 @@ class _BytecodeReader:
         line = code.co_firstlineno
         for instruction in instructions:
             line = _line_number(instruction, line)
-            where = f'File "{code.co_filename}", line {line}, in {code.co_name}'
+            location = f'File "{code.co_filename}", line {line}, in {code.co_name}'
             name, opname = instruction.argval, instruction.opname
             if opname in ("STORE_ATTR", "DELETE_ATTR"):
                 self.stored_attributes.add(name)
             if opname in _ATTRIBUTE_OPNAMES and chain is not None and not instruction.is_jump_target:
                 chain = chain._replace(attributes=(*chain.attributes, name))
-                self._collect_effects(name, code, where)
+                self._collect_effects(name, code, location)
                 continue
             if chain is not None:
                 self.chains.add(chain)
             chain = self._new_chain(instruction, imports)
-            self._read_instruction(instruction, code, where)
+            self._read_instruction(instruction, code, location)
             handlers += opname == "PUSH_EXC_INFO"
             with_handlers += opname == "WITH_EXCEPT_START"
         if chain is not None:
@@ -194,22 +194,22 @@ class _BytecodeReader:
                 if isinstance(text, str) and text.isidentifier():
                     self.texts.add(text)
 
-    def _read_instruction(self, instruction: Any, code: CodeType, where: str) -> None:
+    def _read_instruction(self, instruction: Any, code: CodeType, location: str) -> None:
         """Collect the attribute that an instruction reads, its side effects, and the features of the language that it uses."""
         name, opname = instruction.argval, instruction.opname
         if opname in _ATTRIBUTE_OPNAMES:
             self.attributes.add(name)
-            self._collect_effects(name, code, where)
+            self._collect_effects(name, code, location)
         elif opname in _GLOBAL_OPNAMES and name != "__annotations__":
             if name in _EFFECTS:
-                self.effects.append(f"it {_EFFECTS[name]} ({where})")
+                self.effects.append(f"it {_EFFECTS[name]} ({location})")
             elif name in _INDIRECT:
-                self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({where})")
-            self._collect_effects(name, code, where)
+                self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({location})")
+            self._collect_effects(name, code, location)
         elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            self.effects.append(f"it assigns the global {name!r} ({where})")
+            self.effects.append(f"it assigns the global {name!r} ({location})")
         elif opname in ("STORE_DEREF", "DELETE_DEREF") and name in self._outer:
-            self.effects.append(f"it assigns the nonlocal {name!r} ({where})")
+            self.effects.append(f"it assigns the nonlocal {name!r} ({location})")
         elif opname in _FORMAT_OPNAMES or (
             opname == "BINARY_OP" and instruction.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
         ):
@@ -232,20 +232,20 @@ class _BytecodeReader:
             return imports.get(name[-1])
         return None
 
-    def _collect_effects(self, name: str, code: CodeType, where: str) -> None:
+    def _collect_effects(self, name: str, code: CodeType, location: str) -> None:
         """Collect the side effects that reading a name implies."""
         if name in _UNGUARDED:
-            self.effects.append(f"it calls np.{name} on values, which is not repeated in a program ({where})")
+            self.effects.append(f"it calls np.{name} on values, which is not repeated in a program ({location})")
         elif name in _SETTINGS and _may_raise(code):
-            self.effects.append(f"it makes floating-point errors or warnings raise, by {name} ({where})")
+            self.effects.append(f"it makes floating-point errors or warnings raise, by {name} ({location})")
         elif name == "seterr" or (name in ("simplefilter", "filterwarnings") and "catch_warnings" not in code.co_names):
-            self.effects.append(f"it changes how errors or warnings are treated, by {name} ({where})")
+            self.effects.append(f"it changes how errors or warnings are treated, by {name} ({location})")
         elif name == "no_graph":
-            self.effects.append(f"it computes within no_graph, which is not recorded ({where})")
+            self.effects.append(f"it computes within no_graph, which is not recorded ({location})")
         elif name in _UNKNOWN_STATE:
-            self.effects.append(f"it reads .{name}, through which unknown state is read or written ({where})")
+            self.effects.append(f"it reads .{name}, through which unknown state is read or written ({location})")
         elif name.startswith("__") and name.endswith("__") and name not in _ALLOWED_SPECIAL and name not in _INDIRECT:
-            self.effects.append(f"it reads {name}, through which unknown state is read ({where})")
+            self.effects.append(f"it reads {name}, through which unknown state is read ({location})")
 
 
 def _is_format(constant: object) -> bool:

@@ -40,7 +40,7 @@ from .compile_errors import NotCompilableError
 from .loop_truncation import TRIP_COUNT_STEP, LoopMismatchError, LoopTruncation
 from .result_trees import ResultTree, require_close_results
 
-_SILENT_FUNCTIONS = frozenset({ops.copy_as_laid, window})  # own operations that neither warn nor raise
+_SILENT_FUNCTIONS = frozenset({ops.copy_with_layout, window})  # own operations that neither warn nor raise
 _INTEGERS = "biu"
 
 

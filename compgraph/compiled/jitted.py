@@ -1,4 +1,4 @@
-"""`Jitted`: a compiled function, with its programs by call signature, and the report on it."""
+"""`Jitted`: a compiled function, its caches of programs by call signature, and the report on it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .call_signatures import (
     value_order,
 )
 from .compile_errors import NotCompilableError
-from .specializations import Specialization, Specializations
+from .specializations import SignatureCache, Specialization
 
 
-def report(name: str, backend: str, entries: Sequence[Specializations], notes: Sequence[str]) -> str:
+def report(name: str, backend: str, caches: Sequence[SignatureCache], notes: Sequence[str]) -> str:
     """Return a report of several lines: a verdict, then the programs of each signature with their times.
 
     Parameters
@@ -41,40 +41,40 @@ def report(name: str, backend: str, entries: Sequence[Specializations], notes: S
         The name of the function.
     backend : str
         The name of the backend.
-    entries : sequence of Specializations
-        The programs by signature.
+    caches : sequence of SignatureCache
+        The cache of each signature.
     notes : sequence of str
         Reasons why calls without a signature run as NumPy.
     """
-    lines = [f"{name}: {_verdict(backend, entries, notes)}"]
+    lines = [f"{name}: {_verdict(backend, caches, notes)}"]
     lines += [f"  runs as NumPy: {note}" for note in notes]
-    for programs in entries:
-        lines.append(f"  ({programs.title})")
-        if programs.rejection is not None:
-            lines.append(f"    runs as NumPy: {programs.rejection}")
-        lines += [f"    not compiled so far: {note}" for note in dict.fromkeys(programs.notes)]
-        if not programs.variants and programs.rejection is None:
-            lines.append(f"    {_count(programs.calls, 'call')} so far, as NumPy")
-        for number, variant in enumerate(programs.variants, 1):
-            lines += _describe(number, variant)
+    for cache in caches:
+        lines.append(f"  ({cache.title})")
+        if cache.rejection is not None:
+            lines.append(f"    runs as NumPy: {cache.rejection}")
+        lines += [f"    not compiled so far: {note}" for note in dict.fromkeys(cache.notes)]
+        if not cache.specializations and cache.rejection is None:
+            lines.append(f"    {_count(cache.calls, 'call')} so far, as NumPy")
+        for number, specialization in enumerate(cache.specializations, 1):
+            lines += _describe(number, specialization)
     return "\n".join(lines)
 
 
-def _verdict(backend: str, entries: Sequence[Specializations], notes: Sequence[str]) -> str:
+def _verdict(backend: str, caches: Sequence[SignatureCache], notes: Sequence[str]) -> str:
     """Summarize whether calls run compiled, compiled with NumPy calls, or as NumPy, with the first reason."""
-    reasons = [*notes, *(programs.rejection for programs in entries if programs.rejection is not None)]
-    compiled_entries = [programs for programs in entries if programs.variants]
-    if not compiled_entries:
+    reasons = [*notes, *(cache.rejection for cache in caches if cache.rejection is not None)]
+    compiled_caches = [cache for cache in caches if cache.specializations]
+    if not compiled_caches:
         if reasons:
             return f"runs as NumPy: {reasons[0]}"
-        return "not compiled so far" if entries else "not called so far"
-    variants = [variant for programs in compiled_entries for variant in programs.variants]
-    uncompiled = [reason for variant in variants if (reason := getattr(variant.program, "numpy_reason", ""))]
-    if len(uncompiled) == len(variants):
+        return "not compiled so far" if caches else "not called so far"
+    specializations = [specialization for cache in compiled_caches for specialization in cache.specializations]
+    uncompiled = [reason for each in specializations if (reason := getattr(each.program, "numpy_reason", ""))]
+    if len(uncompiled) == len(specializations):
         return f"runs as NumPy calls: {uncompiled[0]}"
     reasons += uncompiled
     verdict = f"compiled by {backend}"
-    calls = max(getattr(variant.program, "numpy_calls", 0) for variant in variants)
+    calls = max(getattr(specialization.program, "numpy_calls", 0) for specialization in specializations)
     if calls:
         verdict += f", with {_count(calls, 'NumPy call')} in each run"
     if reasons:
@@ -82,14 +82,14 @@ def _verdict(backend: str, entries: Sequence[Specializations], notes: Sequence[s
     return verdict
 
 
-def _describe(number: int, variant: Specialization) -> list[str]:
+def _describe(number: int, specialization: Specialization) -> list[str]:
     """Return the lines of a report on a program."""
-    times = ", ".join(f"{step} {_time(seconds)}" for step, seconds in variant.times.items())
-    mean = f", {_time(variant.seconds / variant.timed)} each" if variant.timed else ""
-    lines = [f"    program {number}: {variant.size} operations; {times}; {_count(variant.runs, 'run')}{mean}"]
-    if reason := getattr(variant.program, "numpy_reason", ""):
+    times = ", ".join(f"{step} {_time(seconds)}" for step, seconds in specialization.times.items())
+    mean = f", {_time(specialization.seconds / specialization.timed)} each" if specialization.timed else ""
+    lines = [f"    program {number}: {specialization.size} operations; {times}; {_count(specialization.runs, 'run')}{mean}"]
+    if reason := getattr(specialization.program, "numpy_reason", ""):
         lines.append(f"      runs as NumPy calls: {reason}")
-    return lines + [f"      {line}" for line in getattr(variant.program, "report", ())]
+    return lines + [f"      {line}" for line in getattr(specialization.program, "report", ())]
 
 
 def _count(count: int, noun: str) -> str:
@@ -125,13 +125,13 @@ class Jitted(Generic[P, R]):
         functools.update_wrapper(self, f)  # which sets `__wrapped__`
         self.options, self.static_argnames = options, static_argnames
         self.static_parameters = StaticParameters(f, static_argnames) if static_argnames else None
-        self._programs_by_signature: dict[Any, Specializations] = {}
-        self._programs_by_quick_key: dict[Any, tuple[Specializations, list[int] | None]] = {}  # with the order of values
+        self._caches_by_signature: dict[Any, SignatureCache] = {}
+        self._caches_by_quick_key: dict[Any, tuple[SignatureCache, list[int] | None]] = {}  # with the order of values
         self._static_counts: dict[Any, int] = {}
         self._fallback_reasons: dict[str, int] = {}
 
     __wrapped__: Callable[..., Any]
-    specializations_class = Specializations
+    cache_class = SignatureCache
     dict_orders = staticmethod(dict_orders)  # also used for the keys of calls on nodes
 
     @property
@@ -163,11 +163,11 @@ class Jitted(Generic[P, R]):
             if self.static_parameters is not None or not extend_quick_key((*args, *kwargs.values()), key, values):
                 return self._call_general(args, kwargs, None)
         call_key = tuple(key)
-        entry = self._programs_by_quick_key.get(call_key)
+        entry = self._caches_by_quick_key.get(call_key)
         if entry is None:
             return self._call_general(args, kwargs, call_key)
-        programs, order = entry
-        match = programs.run_matching(values if order is None else [values[position] for position in order])
+        cache, order = entry
+        match = cache.run_matching(values if order is None else [values[position] for position in order])
         if match is None:
             return self._call_general(args, kwargs, None)
         return match[0].build(match[1])
@@ -182,18 +182,18 @@ class Jitted(Generic[P, R]):
         except NotCompilableError as error:
             self._record_fallback(str(error))
             return self.__wrapped__(*args, **kwargs)
-        programs = self._programs_by_signature.get(key)
-        if programs is not None and programs.variants:
+        cache = self._caches_by_signature.get(key)
+        if cache is not None and cache.specializations:
             if call_key is not None and self.static_parameters is None:
-                self._programs_by_quick_key[call_key] = programs, value_order(make_call(leaves, structure, key))
-            match = programs.run_matching(programs.values(leaves))
+                self._caches_by_quick_key[call_key] = cache, value_order(make_call(leaves, structure, key))
+            match = cache.run_matching(cache.values(leaves))
             if match is not None:
                 return match[0].build(match[1])
         call = make_call(leaves, structure, key)
-        programs = self._specializations_of(call)
-        if programs is None:
+        cache = self._cache_of(call)
+        if cache is None:
             return self.__wrapped__(*args, **kwargs)
-        return programs.call_without_program(call, args, kwargs)
+        return cache.call_without_program(call, args, kwargs)
 
     def run_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
         """Run a program for plain arrays; return its result in a list (None if no program matches) and a fallback.
@@ -205,11 +205,11 @@ class Jitted(Generic[P, R]):
             call = signature_of(args, kwargs, self.static_parameters)
         except (NodeArgumentError, NotCompilableError):
             return None, self._call_numpy
-        programs = self._specializations_of(call)
-        if programs is None:
+        cache = self._cache_of(call)
+        if cache is None:
             return None, self._call_numpy
-        match = programs.run_matching(programs.values(call.leaves))
-        return None if match is None else [match[0].build(match[1])], functools.partial(programs.call_without_program, call)
+        match = cache.run_matching(cache.values(call.leaves))
+        return None if match is None else [match[0].build(match[1])], functools.partial(cache.call_without_program, call)
 
     def _call_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.__wrapped__(*args, **kwargs)
@@ -217,13 +217,13 @@ class Jitted(Generic[P, R]):
     @property
     def is_rejected(self) -> bool:
         """Whether calls with some signature always run as NumPy."""
-        return any(programs.rejection is not None for programs in list(self._programs_by_signature.values()))
+        return any(cache.rejection is not None for cache in list(self._caches_by_signature.values()))
 
-    def _specializations_of(self, call: Call) -> Specializations | None:
-        """Return the specializations of a call's signature; None if there are too many signatures."""
-        programs = self._programs_by_signature.get(call.key)
-        if programs is not None:
-            return programs
+    def _cache_of(self, call: Call) -> SignatureCache | None:
+        """Return the cache of a call's signature; None if there are too many signatures."""
+        cache = self._caches_by_signature.get(call.key)
+        if cache is not None:
+            return cache
         count = self._static_counts.get(call.shapes, 0)
         if count >= MAX_STATIC_VALUES:
             self._record_fallback(
@@ -231,14 +231,14 @@ class Jitted(Generic[P, R]):
                 "numbers that change as arrays, or as NumPy scalars (np.float64(t))"
             )
             return None
-        if len(self._programs_by_signature) >= MAX_SIGNATURES:
+        if len(self._caches_by_signature) >= MAX_SIGNATURES:
             self._record_fallback(
                 f"the arguments had more than {MAX_SIGNATURES} combinations of shapes, dtypes and memory layouts"
             )
             return None
         if len(call.dynamic) < len(call.leaves):
             self._static_counts[call.shapes] = count + 1
-        return self._programs_by_signature.setdefault(call.key, self.specializations_class(self, call))
+        return self._caches_by_signature.setdefault(call.key, self.cache_class(self, call))
 
     def _record_fallback(self, message: str) -> None:
         if message not in self._fallback_reasons:
@@ -280,9 +280,9 @@ class Jitted(Generic[P, R]):
         except NotCompilableError as error:
             self._record_fallback(str(error))
             return self
-        programs = self._specializations_of(call)
-        if programs is not None:
-            programs.compile(call)
+        cache = self._cache_of(call)
+        if cache is not None:
+            cache.compile(call)
         return self
 
     def wait(self, timeout: float = 60.0) -> bool:
@@ -299,7 +299,7 @@ class Jitted(Generic[P, R]):
             False if the timeout expired.
         """
         until = time.perf_counter() + timeout
-        while any(p._pending == compiler_thread.generation for p in list(self._programs_by_signature.values())):
+        while any(cache._pending == compiler_thread.generation for cache in list(self._caches_by_signature.values())):
             if time.perf_counter() > until:
                 return False
             time.sleep(0.001)
@@ -314,14 +314,15 @@ class Jitted(Generic[P, R]):
         return self._join_sources("llvm")
 
     def _join_sources(self, name: str) -> str:
-        texts = [getattr(v.program, name, "") for p in reversed(list(self._programs_by_signature.values())) for v in p.variants]
+        caches = reversed(list(self._caches_by_signature.values()))
+        texts = [getattr(each.program, name, "") for cache in caches for each in cache.specializations]
         return "\n\n".join(filter(None, texts))
 
     def compiled_programs(self) -> Iterator[tuple[Any, Sequence[str]]]:
         """Iterate over the compiled programs, the latest first, each with the names of its inputs."""
-        for programs in reversed(list(self._programs_by_signature.values())):
-            for variant in programs.variants:
-                yield variant.program, programs.input_names()
+        for cache in reversed(list(self._caches_by_signature.values())):
+            for specialization in cache.specializations:
+                yield specialization.program, cache.input_names()
 
     def report(self) -> str:
         """Return a report: a verdict, then programs with their times, and what runs as NumPy and why.
@@ -329,7 +330,7 @@ class Jitted(Generic[P, R]):
         The verdict is "compiled", "compiled, with N NumPy calls in each run", or "runs as NumPy" with the reason. Each NumPy
         call is listed with its line, its reason, and what to use instead.
         """
-        return report(self.display_name(), self.backend, list(self._programs_by_signature.values()), list(self._fallback_reasons))
+        return report(self.display_name(), self.backend, list(self._caches_by_signature.values()), list(self._fallback_reasons))
 
     def display_name(self) -> str:
         """Return the qualified name of the function, for messages."""

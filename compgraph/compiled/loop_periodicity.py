@@ -1,8 +1,8 @@
-"""Detection of periodic runs in a graph: iterations with equal operations, whose indices change by constant steps.
+"""Detection of unrolled loops in a graph: iterations with equal operations, whose indices change by constant steps.
 
 A graph is compared as a table: for each operation, a kind that is equal in all iterations, and integers that may differ.
 Distances between equal windows of a few items are candidate periods. For each, the list of items is compared with itself, shifted
-by the period. So each run is verified exactly, in a time of O(n log n) for n items.
+by the period. So each loop is verified exactly, in a time of O(n log n) for n items.
 """
 
 from __future__ import annotations
@@ -151,13 +151,13 @@ def constant_key(value: Any) -> Any:
     return cls, id(value)
 
 
-MIN_TRIP_COUNT = 8  # iterations of a run
+MIN_TRIP_COUNT = 8  # the fewest iterations of a loop
 WINDOW_LENGTHS = (1, 3, 6, 12, 24, 48, 96)  # items per window; distances of equal windows are candidate periods
 MAX_PERIODS = 40  # candidate periods
 
 
-class PeriodicRun(NamedTuple):
-    """A run of consecutive iterations.
+class UnrolledLoop(NamedTuple):
+    """A loop whose iterations are consecutive items of a table.
 
     Attributes
     ----------
@@ -197,15 +197,15 @@ class RowTable(Protocol):
     may_change: Any
 
 
-def find_runs(table: RowTable, min_items: int) -> list[PeriodicRun]:
-    """Return disjoint runs of at least `min_items` items, in order; the shortest period takes precedence."""
+def find_unrolled_loops(table: RowTable, min_items: int) -> list[UnrolledLoop]:
+    """Return disjoint loops of at least `min_items` items, in order; the shortest period takes precedence."""
     is_covered = np.zeros(len(table.kinds), bool)
-    runs: list[PeriodicRun] = []
+    loops: list[UnrolledLoop] = []
     for period in find_candidate_periods(table.kinds):
-        for run in find_runs_of_period(table, period, is_covered, min_items):
-            is_covered[run.start : run.stop] = True
-            runs.append(run)
-    return sorted(runs)
+        for unrolled in find_unrolled_loops_of_period(table, period, is_covered, min_items):
+            is_covered[unrolled.start : unrolled.stop] = True
+            loops.append(unrolled)
+    return sorted(loops)
 
 
 def find_candidate_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) -> list[int]:
@@ -216,7 +216,7 @@ def find_candidate_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) 
             break
         windows = np.lib.stride_tricks.sliding_window_view(kinds, length)
         weights = np.random.default_rng(0).integers(1, 2**31, length) * 2 + 1
-        hashes = windows @ weights  # collisions are harmless, because runs are compared exactly
+        hashes = windows @ weights  # collisions are harmless, because items are compared exactly
         order = np.argsort(hashes, kind="stable")
         is_equal_to_previous = hashes[order][1:] == hashes[order][:-1]
         distances, occurrences = np.unique(np.diff(order)[is_equal_to_previous], return_counts=True)
@@ -226,8 +226,10 @@ def find_candidate_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) 
     return sorted(likely)
 
 
-def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any], min_items: int) -> Iterator[PeriodicRun]:
-    """Yield disjoint runs of one period with at least `min_items` items, none of them excluded."""
+def find_unrolled_loops_of_period(
+    table: RowTable, period: int, is_excluded: NDArray[Any], min_items: int
+) -> Iterator[UnrolledLoop]:
+    """Yield disjoint loops of one period with at least `min_items` items, none of them excluded."""
     kinds, integers, may_change = table.kinds, table.integers, table.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:
         return
@@ -236,17 +238,17 @@ def find_runs_of_period(table: RowTable, period: int, is_excluded: NDArray[Any],
     is_repeated &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
     step_changes = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
     edges = np.flatnonzero(np.diff(np.concatenate(([0], is_repeated.view(np.int8), [0]))))
-    first_free = 0  # a run ends up to a period after the first item that differs from the next iteration's
+    first_free = 0  # a loop ends up to a period after the first item that differs from the next iteration's
     for first_repeated, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         start = max(first_repeated, first_free)
         while stop - start >= period * (MIN_TRIP_COUNT - 1):
             index = int(np.searchsorted(step_changes, start))
             has_change = index < len(step_changes) and step_changes[index] < stop - period
-            change = int(step_changes[index]) if has_change else None  # the run ends where the step changes
+            change = int(step_changes[index]) if has_change else None  # the loop ends where the step changes
             end = stop + period if change is None else change + 2 * period
             trip_count = (end - start) // period
             if trip_count >= MIN_TRIP_COUNT and trip_count * period >= min_items:
-                yield PeriodicRun(start, period, trip_count)
+                yield UnrolledLoop(start, period, trip_count)
                 start += trip_count * period
                 first_free = start
             elif change is None:

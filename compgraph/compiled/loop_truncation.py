@@ -22,7 +22,7 @@ from ..ops import getitem
 from ..storage import Write
 from ..trees import flatten, unflatten
 from ..values import ArgumentNode, MultiOutput, Value, new_leaf, next_sequence_number
-from .loop_periodicity import ARITHMETIC, GraphTable, PeriodicRun, find_candidate_periods, find_runs_of_period
+from .loop_periodicity import ARITHMETIC, GraphTable, UnrolledLoop, find_candidate_periods, find_unrolled_loops_of_period
 from .result_trees import result_leaf
 
 MIN_GRAPH_SIZE = 3000  # items; smaller graphs compile fast enough
@@ -67,7 +67,7 @@ class LoopTruncation:
     @property
     def trip_counts(self) -> tuple[int, ...]:
         """The original trip count of each loop."""
-        return tuple([loop.run.trip_count for loop in self.loops])
+        return tuple([loop.unrolled.trip_count for loop in self.loops])
 
     def further_trip_counts(self) -> list[tuple[int, ...]]:
         """Return the trip counts of further traces: one per loop measures its growth, the last verifies the extrapolation."""
@@ -190,23 +190,23 @@ class TruncatedGraph:
         """Return whether the results depend only on the first and last iterations of each loop."""
         for value in self._leaves:
             row = self._table.row_of[value] if isinstance(value, Value) else 0
-            for run, min_trip_count in self.loops:
-                half = (min_trip_count // 2) * run.period
-                if run.start + half <= row < run.stop - half:
+            for unrolled, min_trip_count in self.loops:
+                half = (min_trip_count // 2) * unrolled.period
+                if unrolled.start + half <= row < unrolled.stop - half:
                     return False
         return True
 
     def _tabulate_constants(self, loop: TruncatedLoop) -> bool:
         """Put constants that differ between the iterations of a loop into tables; return whether this is possible."""
-        run, items = loop.run, self._table.items
-        for row in range(run.start, run.start + run.period):
+        unrolled, items = loop.unrolled, self._table.items
+        for row in range(unrolled.start, unrolled.start + unrolled.period):
             item = items[row]
             if type(item) is Write or item.function not in ARITHMETIC:
                 continue
             for position, first in enumerate(item.args):
                 if position in item.parent_argnums or isinstance(first, np.ndarray):
                     continue
-                values = [other.args[position] for other in items[row : run.stop : run.period]]
+                values = [other.args[position] for other in items[row : unrolled.stop : unrolled.period]]
                 if type(first) is int and max(map(abs, values)) > MAX_EXACT_INTEGER:
                     return False
                 numbers = np.array(values, np.float64)
@@ -225,10 +225,10 @@ class TruncatedGraph:
         remaining, removed = self._remaining_rows(counts_by_loop)
         items, rows_by_item = self._table.items, self._table.row_of
         table_entries = {
-            (items[row + iteration * run.period], position): (table, iteration)
-            for (run, _), trip_count in zip(self.loops, counts_by_loop, strict=True)
+            (items[row + iteration * unrolled.period], position): (table, iteration)
+            for (unrolled, _), trip_count in zip(self.loops, counts_by_loop, strict=True)
             for (row, position), table in self._tables_by_operand.items()
-            if run.start <= row < run.start + run.period
+            if unrolled.start <= row < unrolled.start + unrolled.period
             for iteration in range(trip_count)
         }
 
@@ -253,11 +253,11 @@ class TruncatedGraph:
     def _remaining_rows(self, counts_by_loop: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
         """Return the remaining rows; and for each removed range its start, its stop, and the distance to its replacement."""
         remaining, removed, start = list[int](), [], 0
-        for (run, _), trip_count in zip(self.loops, counts_by_loop, strict=True):
-            stop = run.start + trip_count * run.period
+        for (unrolled, _), trip_count in zip(self.loops, counts_by_loop, strict=True):
+            stop = unrolled.start + trip_count * unrolled.period
             remaining += range(start, stop)
-            removed.append((stop, run.stop, (run.trip_count - trip_count) * run.period))
-            start = run.stop
+            removed.append((stop, unrolled.stop, (unrolled.trip_count - trip_count) * unrolled.period))
+            start = unrolled.stop
         return remaining + list(range(start, len(self._table.items))), removed
 
 
@@ -266,19 +266,19 @@ class TruncatedLoop(NamedTuple):
 
     Attributes
     ----------
-    run : PeriodicRun
+    unrolled : UnrolledLoop
         Its iterations.
     min_trip_count : int
         The smallest trip count that represents it.
     """
 
-    run: PeriodicRun
+    unrolled: UnrolledLoop
     min_trip_count: int
 
     @property
     def saved_rows(self) -> int:
         """The number of rows that truncation removes."""
-        return (self.run.trip_count - self.min_trip_count) * self.run.period
+        return (self.unrolled.trip_count - self.min_trip_count) * self.unrolled.period
 
 
 def find_loops(table: GraphTable) -> list[TruncatedLoop]:
@@ -286,17 +286,17 @@ def find_loops(table: GraphTable) -> list[TruncatedLoop]:
     size = len(table.items)
     candidates: list[TruncatedLoop] = []
     for period in _find_periods_in_samples(table.kinds):
-        for run in find_runs_of_period(table, period, np.zeros(size, bool), MIN_ROWS):
-            loop = _as_truncated_loop(table, run)
+        for unrolled in find_unrolled_loops_of_period(table, period, np.zeros(size, bool), MIN_ROWS):
+            loop = _as_truncated_loop(table, unrolled)
             if loop is not None:
                 candidates.append(loop)
         if sum(loop.saved_rows for loop in candidates) > 0.9 * size:
             break
     selected: list[TruncatedLoop] = []
     for loop in sorted(candidates, key=lambda loop: -loop.saved_rows):
-        if all(loop.run.stop <= other.run.start or other.run.stop <= loop.run.start for other in selected):
+        if all(loop.unrolled.stop <= other.unrolled.start or other.unrolled.stop <= loop.unrolled.start for other in selected):
             selected.append(loop)
-    selected = sorted(selected[:MAX_LOOPS], key=lambda loop: loop.run.start)
+    selected = sorted(selected[:MAX_LOOPS], key=lambda loop: loop.unrolled.start)
     if 2 * sum(loop.saved_rows for loop in selected) < size or not _reads_only_ends(table, selected):
         return []
     return selected
@@ -312,33 +312,35 @@ def _find_periods_in_samples(kinds: NDArray[Any]) -> list[int]:
     return sorted(periods)[: 4 * MAX_PERIODS]
 
 
-def _as_truncated_loop(table: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
-    """Return the loop of a run; None if it has too few iterations, or if operands do not move with the iterations."""
-    iteration = slice(run.start, run.start + run.period)
+def _as_truncated_loop(table: GraphTable, unrolled: UnrolledLoop) -> TruncatedLoop | None:
+    """Return a loop that can be truncated; None if it has too few iterations, or operands do not move with the iterations."""
+    iteration = slice(unrolled.start, unrolled.start + unrolled.period)
     integers, counts = table.integers[iteration], table.operand_counts[iteration]
-    change = table.integers[run.start + run.period : run.start + 2 * run.period] - integers
+    change = table.integers[unrolled.start + unrolled.period : unrolled.start + 2 * unrolled.period] - integers
     is_operand = np.arange(integers.shape[1]) < counts[:, None]
-    if (is_operand & (change != 0) & (change != run.period)).any():
+    if (is_operand & (change != 0) & (change != unrolled.period)).any():
         return None
-    distances = np.arange(run.start, run.start + run.period)[:, None] - integers
-    max_distance = int((distances[is_operand & (change == run.period)] // run.period + 1).max(initial=1))
+    distances = np.arange(unrolled.start, unrolled.start + unrolled.period)[:, None] - integers
+    max_distance = int((distances[is_operand & (change == unrolled.period)] // unrolled.period + 1).max(initial=1))
     fixed = integers[is_operand & (change == 0)]
-    shared_iterations = int(((fixed - run.start) // run.period + 1).max(initial=0))  # iterations that all later ones read
-    max_distance = max(max_distance, _memory_distance(table, run, change))
-    min_trip_count = max(MIN_ITERATIONS, 2 * max(max_distance, shared_iterations) + 8, -(-MIN_ROWS // run.period))
-    min_trip_count += (run.trip_count - min_trip_count) % TRIP_COUNT_STEP
-    return TruncatedLoop(run, min_trip_count) if run.trip_count >= MIN_SAVING * min_trip_count else None
+    shared_iterations = int(
+        ((fixed - unrolled.start) // unrolled.period + 1).max(initial=0)
+    )  # iterations that all later ones read
+    max_distance = max(max_distance, _memory_distance(table, unrolled, change))
+    min_trip_count = max(MIN_ITERATIONS, 2 * max(max_distance, shared_iterations) + 8, -(-MIN_ROWS // unrolled.period))
+    min_trip_count += (unrolled.trip_count - min_trip_count) % TRIP_COUNT_STEP
+    return TruncatedLoop(unrolled, min_trip_count) if unrolled.trip_count >= MIN_SAVING * min_trip_count else None
 
 
-def _memory_distance(table: GraphTable, run: PeriodicRun, change: NDArray[Any]) -> int:
+def _memory_distance(table: GraphTable, unrolled: UnrolledLoop, change: NDArray[Any]) -> int:
     """Return the maximal distance in iterations between accesses to the same element of an array with writes."""
-    rows = range(run.start, run.start + run.period)
+    rows = range(unrolled.start, unrolled.start + unrolled.period)
     written_roots = {int(table.integers[row, 0]) for row in rows if type(table.items[row]) is Write}
     accesses_by_root: dict[int, list[tuple[Any, Any]]] = {}  # the indices of each access, and their steps
     for row in rows:
         root, columns = int(table.integers[row, 0]), slice(int(table.operand_counts[row]), int(table.integer_counts[row]))
         if columns.stop > columns.start and root in written_roots:
-            accesses_by_root.setdefault(root, []).append((table.integers[row, columns], change[row - run.start, columns]))
+            accesses_by_root.setdefault(root, []).append((table.integers[row, columns], change[row - unrolled.start, columns]))
     distances = (
         int(abs(index - other_index) // abs(step))
         for accesses in accesses_by_root.values()
@@ -353,19 +355,19 @@ def _reads_only_ends(table: GraphTable, loops: list[TruncatedLoop]) -> bool:
     """Return whether items outside each loop read only its first and last iterations, and do not write into any."""
     size = len(table.items)
     for loop in loops:
-        run = loop.run
-        half = (loop.min_trip_count // 2) * run.period
-        first, last = run.start + half, run.stop - half
+        unrolled = loop.unrolled
+        half = (loop.min_trip_count // 2) * unrolled.period
+        first, last = unrolled.start + half, unrolled.stop - half
         outside = np.ones(size, bool)
-        outside[run.start : run.stop] = False
+        outside[unrolled.start : unrolled.stop] = False
         for other in loops:
             if other is not loop:  # two iterations represent all of its reads
-                outside[other.run.start + 2 * other.run.period : other.run.stop] = False
+                outside[other.unrolled.start + 2 * other.unrolled.period : other.unrolled.stop] = False
         is_operand = np.arange(table.integers.shape[1]) < table.operand_counts[:, None]
         read = table.integers[outside]
         if (is_operand[outside] & (read >= first) & (read < last)).any():
             return False
         for row in np.flatnonzero(outside).tolist():
-            if type(table.items[row]) is Write and run.start <= table.integers[row, 0] < run.stop:
+            if type(table.items[row]) is Write and unrolled.start <= table.integers[row, 0] < unrolled.stop:
                 return False
     return True

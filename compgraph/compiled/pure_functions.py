@@ -96,7 +96,8 @@ BASES = frozenset(
         *(value for value in vars(collections.abc).values() if isinstance(value, type)),
     }
 )
-# Python modules whose functions return functions or add them to classes; these functions are trusted.
+# Modules of the standard library that create functions, as the methods of a dataclass. Such functions have no name by which the
+# tables could list them, and are trusted by their module.
 _TRUSTED_MODULES = frozenset(
     {"contextlib", "functools", "dataclasses", "reprlib", "collections", "enum", "abc", "typing", "types"}
 )
@@ -172,7 +173,7 @@ def is_patch(value: Callable[..., Any] | type) -> bool:
     )
 
 
-known_functions = _PureRegistry()
+pure_callables = _PureRegistry()
 
 
 def is_pure_function(function: types.FunctionType) -> bool:

@@ -1,4 +1,4 @@
-"""Specializations of one call signature: programs for different branches of Python and different captured state."""
+"""Compiled programs of one call signature, specialized to branches of Python and to captured state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FAILED_RUN_ERRORS = (GuardError, *MISMATCH_ERRORS, ArithmeticError, Warning)
 
 
 class Specialization:
-    """One program of a signature.
+    """A compiled program, with the captured state that it assumes, and statistics of its runs.
 
     Attributes
     ----------
@@ -69,8 +69,8 @@ class Specialization:
         self.seconds = 0.0
 
 
-class Specializations:
-    """The programs of one call signature.
+class SignatureCache:
+    """The specializations of one call signature.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class Specializations:
 
     Attributes
     ----------
-    variants : tuple of Specialization
-        The programs, the most recently used first.
+    specializations : tuple of Specialization
+        The most recently used first.
     rejection : str or None
         Why calls with this signature always run as NumPy.
     is_eager : bool
@@ -95,39 +95,39 @@ class Specializations:
         self._call_template = call.with_values([None] * len(call.dynamic))
         self._are_arrays = all(type(value) is np.ndarray for value in call.values())
         self._static_values = call.statics()  # kept alive, because the key may contain their ids
-        self.variants: tuple[Specialization, ...] = ()
+        self.specializations: tuple[Specialization, ...] = ()
         self.rejection: str | None = None
         self.notes: list[str] = []
         self.is_eager = False
         self.calls = self.misses = self._state_changes = self._attempts = 0
         self._nan_safe = False
-        self._pending: int | None = None  # the process generation of a job in progress
+        self._pending: int | None = None  # while a job is in progress, `compiler_thread.generation`, which a fork changes
 
     # ------------------------------------------------------------------------------------------ runs
 
     def run_matching(self, values: Sequence[Any]) -> tuple[Specialization, Any] | None:
         """Run the first program that matches some values; return it with its outputs, or None."""
-        for variant in self.variants:
-            if variant.captured is not None and not variant.captured.is_current():
+        for specialization in self.specializations:
+            if specialization.captured is not None and not specialization.captured.is_current():
                 continue
-            variant.runs += 1
+            specialization.runs += 1
             try:
-                if variant.runs % 16 == 1:  # one of 16 runs is timed
+                if specialization.runs % 16 == 1:  # one of 16 runs is timed
                     start = time.perf_counter()
-                    results = variant.program(values)
-                    variant.seconds += time.perf_counter() - start
-                    variant.timed += 1
+                    results = specialization.program(values)
+                    specialization.seconds += time.perf_counter() - start
+                    specialization.timed += 1
                 else:
-                    results = variant.program(values)
+                    results = specialization.program(values)
             except FAILED_RUN_ERRORS:
-                variant.runs -= 1
+                specialization.runs -= 1
                 continue
-            if variant.checks_nan and self.has_nan(results):
-                self._discard(variant)
+            if specialization.checks_nan and self.has_nan(results):
+                self._discard(specialization)
                 return None
-            if variant is not self.variants[0]:
-                self._move_to_front(variant)
-            return variant, results
+            if specialization is not self.specializations[0]:
+                self._move_to_front(specialization)
+            return specialization, results
         return None
 
     def has_nan(self, results: Sequence[Any]) -> bool:
@@ -159,7 +159,7 @@ class Specializations:
     def _call_and_compile(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function as NumPy, and compile a program from the call, immediately or in the background."""
         try:
-            self._require_few_variants()
+            self._require_few_specializations()
             call_and_make_job = self.prepare_call(call)
         except NotCompilableError as error:
             self.reject(error)
@@ -206,15 +206,17 @@ class Specializations:
 
         return call_and_make_job
 
-    def _require_few_variants(self) -> None:
+    def _require_few_specializations(self) -> None:
         """Raise a NotCompilableError if Python has branched, or captured state has changed, too often for more programs."""
-        if len(self.variants) >= MAX_SPECIALIZATIONS:
+        if len(self.specializations) >= MAX_SPECIALIZATIONS:
             raise NotCompilableError(
                 f"Python branches on the values of the arguments (if x > 0, int(x)) in more than {MAX_SPECIALIZATIONS} ways; use "
                 "np.where, np.minimum, or x * (x > 0)"
             )
-        stale = [label for v in self.variants if v.captured is not None and (label := v.captured.find_change()) is not None]
-        if stale and len(stale) == len(self.variants):
+        stale = [
+            label for v in self.specializations if v.captured is not None and (label := v.captured.find_change()) is not None
+        ]
+        if stale and len(stale) == len(self.specializations):
             self._state_changes += 1
             if self._state_changes > MAX_STATE_CHANGES:
                 raise NotCompilableError(
@@ -227,25 +229,25 @@ class Specializations:
         """Compile a program, or record the reason why it cannot be compiled."""
         try:
             with compiler_thread.trace_lock, compiler_thread.pause_garbage_collection():
-                variant = self._specialize(call, captured, expected)
+                specialization = self._specialize(call, captured, expected)
         except NotCompilableError as error:
             self.reject(error)
         except Exception as error:
             self.reject(NotCompilableError(_describe_error(error)))
         else:
             self._attempts = 0
-            self.variants = (variant, *self.variants)
-            self._log_program(variant)
+            self.specializations = (specialization, *self.specializations)
+            self._log_program(specialization)
         finally:
             self._pending = None
 
-    def _log_program(self, variant: Specialization) -> None:
-        name, times = self.jitted.display_name(), variant.times
+    def _log_program(self, specialization: Specialization) -> None:
+        name, times = self.jitted.display_name(), specialization.times
         _log.info(
             "compiled %s(%s): %d operations, traced in %.3f s, compiled in %.3f s",
-            *(name, self.title, variant.size, times["trace"], times["compile"]),
+            *(name, self.title, specialization.size, times["trace"], times["compile"]),
         )
-        if reason := getattr(variant.program, "numpy_reason", ""):
+        if reason := getattr(specialization.program, "numpy_reason", ""):
             _log.info("%s(%s) runs as NumPy calls: %s", name, self.title, reason)
 
     def _specialize(self, call: Call, captured: CapturedState, expected: Any) -> Specialization:
@@ -302,15 +304,17 @@ class Specializations:
             self.notes.append(str(error))
             _log.info("%s(%s) is not compiled so far: %s", self.jitted.display_name(), self.title, error)
 
-    def _discard(self, variant: Specialization) -> None:
+    def _discard(self, specialization: Specialization) -> None:
         """Discard a program whose result was nan; later programs use nan-safe derivatives."""
         self._nan_safe = True
-        self.variants = tuple([other for other in self.variants if other is not variant and not other.checks_nan])
+        self.specializations = tuple(
+            [other for other in self.specializations if other is not specialization and not other.checks_nan]
+        )
 
-    def _move_to_front(self, variant: Specialization) -> None:
-        others = [other for other in self.variants if other is not variant]
-        if len(others) < len(self.variants):
-            self.variants = (variant, *others)
+    def _move_to_front(self, specialization: Specialization) -> None:
+        others = [other for other in self.specializations if other is not specialization]
+        if len(others) < len(self.specializations):
+            self.specializations = (specialization, *others)
 
     def compile(self, call: Call) -> None:
         """Compile a program that matches a call, unless one exists."""
@@ -319,11 +323,11 @@ class Specializations:
             time.sleep(0.001)
         if self.rejection is not None or self.run_matching(self.values(call.leaves)) is not None:
             return
-        count = len(self.variants)
-        while self.rejection is None and len(self.variants) <= count:
+        count = len(self.specializations)
+        while self.rejection is None and len(self.specializations) <= count:
             copied_call = call.with_values(map(copy_with_strides, call.values()))  # protects the caller's arrays
             try:
-                self._require_few_variants()
+                self._require_few_specializations()
                 call_and_make_job = self.prepare_call(copied_call, call)
             except NotCompilableError as error:
                 self.reject(error)

@@ -51,7 +51,7 @@ from .pure_functions import (
     is_pure_function,
     is_user_class,
     is_user_object,
-    known_functions,
+    pure_callables,
 )
 from .snapshots import (
     MISSING,
@@ -200,7 +200,7 @@ class StateSearch:
             if cls is str and "%" in value:  # it may be a format string
                 self.formats_text = True
             return
-        name = known_functions.name_of(value)
+        name = pure_callables.name_of(value)
         if name is not None:
             self._visit_known(name, label)
         elif cls is FunctionType:
@@ -320,7 +320,7 @@ class StateSearch:
             self._queue.append((owner, f"{label}.__self__"))
         elif cls is not MethodType:
             self._reject_unknown(value, label)
-        elif known_functions.is_pure_method(owner, value.__name__):
+        elif pure_callables.is_pure_method(owner, value.__name__):
             self._compare_attribute(value, "__func__", label)
         else:
             self._queue += [(value.__func__, label), (owner, f"{label}.__self__")]
@@ -417,7 +417,7 @@ class StateSearch:
         ignored = self._ignored_methods(is_called)
         for base in value.__mro__:
             if not is_user_class(base):
-                if known_functions.name_of(base) is None and base not in BASES:
+                if pure_callables.name_of(base) is None and base not in BASES:
                     self._reject_unknown(base, label)
                 continue
             namespace: MappingProxyType[str, Any] = vars(base)
@@ -516,7 +516,7 @@ class StateSearch:
             self._record_module(value.__name__)
             value, label = self._resolve_member(value, name, label), f"{label}.{name}"
         self.attributes = self.attributes.union(attributes)
-        if attributes and known_functions.is_pure_method(value, attributes[0]):
+        if attributes and pure_callables.is_pure_method(value, attributes[0]):
             self._compare_attribute(type(value), attributes[0], f"{label}.{attributes[0]}")
             self._compare_name(vars(value), attributes[0], f"{label}.{attributes[0]}")  # it would hide that of the class
         elif value is not MISSING:
@@ -537,12 +537,12 @@ class StateSearch:
         name = chain.name
         if chain.level:
             name = importlib.util.resolve_name("." * chain.level + name, str(function.__globals__.get("__package__")))
-        if name not in sys.modules and known_functions.has_module(name):
+        if name not in sys.modules and pure_callables.has_module(name):
             importlib.import_module(name)
         value = self._compare_name(sys.modules, name, f"the module {name!r}")
         if value is MISSING:
             self._reject(f"it imports {name!r}, which was not imported before")
         for part in chain.attributes[:1]:  # from a import b, where b is a module
-            if issubclass(type(value), ModuleType) and part not in vars(value) and known_functions.has_module(f"{name}.{part}"):
+            if issubclass(type(value), ModuleType) and part not in vars(value) and pure_callables.has_module(f"{name}.{part}"):
                 importlib.import_module(f"{name}.{part}")
         return value

@@ -159,13 +159,13 @@ def sync_variables() -> None:
 
 def _layers_in_force(layer: Layer | None) -> Iterator[Layer]:
     """The layers in force, innermost first. Those of a running generator precede those of the code that resumed it."""
-    active_layers, owned = [], False
+    active_layers, any_owned = [], False
     while layer is not None:
         if not layer.has_ended():
             active_layers.append(layer)
-            owned = owned or layer.owner is not None
+            any_owned = any_owned or layer.owner is not None
         layer = layer.parent
-    if owned:
+    if any_owned:
         for frame in walk_frames(frame_up(1)):
             yield from (layer for layer in active_layers if layer.owner is frame)
     yield from (layer for layer in active_layers if layer.owner is None)
@@ -259,10 +259,10 @@ class Context:
     Subclasses call `_enter` at the end of ``__enter__``, with the variables to set, and `_leave` at the start of ``__exit__``.
     """
 
-    __slots__ = ("__weakref__", "_entered")
+    __slots__ = ("__weakref__", "_entered_layers")
 
     def __init__(self) -> None:
-        self._entered: list[Layer] = []
+        self._entered_layers: list[Layer] = []
 
     def _enter(self, changes: Mapping[ContextVar[Any], Any], depth: int = 2) -> None:
         """Enter a layer with these changes; the ``with`` statement, or explicit call, is `depth` frames up."""
@@ -271,18 +271,18 @@ class Context:
         layer.frame_id = id(frame)
         try:
             layer.reference = ContextReference(self, frame)
-            self._entered.append(layer)
+            self._entered_layers.append(layer)
             sync_variables()
             _push(layer, _entering_frame(frame), False)
         except BaseException:  # a signal; no ``__exit__`` follows
-            if layer in self._entered:
-                self._entered.remove(layer)
+            if layer in self._entered_layers:
+                self._entered_layers.remove(layer)
             _drop(layer)
             raise
 
     def _leave(self) -> Layer:
         """Remove the layer that this ``with`` statement entered, and return it."""
-        entered = self._entered[::-1]  # a copy, because other threads may leave concurrently
+        entered = self._entered_layers[::-1]  # a copy, because other threads may leave concurrently
         if not entered:
             raise RuntimeError("a context that is not entered was exited. Exit each context once, as `with` does")
         layer = entered[0]
@@ -291,7 +291,7 @@ class Context:
             layer = next((e for e in entered if e.frame_id == frame_id), layer)
             if layer not in own_layers:
                 layer = next((e for e in entered if e in own_layers), layer)
-        self._entered.remove(layer)
+        self._entered_layers.remove(layer)
         _drop(layer)
         return layer
 

@@ -36,7 +36,7 @@ def simplify(nodes: NDArray[Any] | list[Any]) -> Any:
     Returns
     -------
     Node or list of Node
-        One node per result, of a new graph that shares leaves and arrays with the old one. A single node if one was given.
+        One node per result, of a new graph that shares leaves and arrays with the old one. A single node if one was passed.
 
     Raises
     ------

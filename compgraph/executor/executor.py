@@ -356,7 +356,7 @@ def convert_fed_value(node: Any, value: object) -> np.ndarray[Any, Any]:
     casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's numbers are weakly typed
     if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(f"{array.dtype} was fed for the {describe(node)}; convert it, as by .astype({node.dtype})")
-    declared = getattr(node, "declared", node.shape)
+    declared = getattr(node, "declared_shape", node.shape)
     # A node that depends on a placeholder's shape may be fed other lengths; guards check the lengths that were read.
     has_free_lengths = None not in declared and any(isinstance(n, PlaceholderNode) for n in breadth_first(node))
     lengths = (None,) * len(declared) if has_free_lengths else declared

@@ -30,7 +30,7 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     Returns
     -------
     outputs : Node or list of Node
-        One node per element of `outputs`, of a new graph that shares the other leaves. A single node if one was given.
+        One node per element of `outputs`, of a new graph that shares the other leaves. A single node if one was passed.
     placeholders : list of PlaceholderNode
         One per node of `at`, with its name, dtype and value. Its lengths are free if the node depends on a placeholder with
         free axes; otherwise they are fixed.
@@ -160,9 +160,9 @@ def items_between(output: NDArray[Any], wrt: Iterable[Any]) -> list[Any]:
 def _placeholder_for(node: Any) -> Any:
     """Return a placeholder that replaces a node."""
     if isinstance(node, PlaceholderNode):
-        declared = node.declared
+        declared = node.declared_shape
     else:
         dependencies: Callable[[Any], Any] = retrace_sources_of
-        is_free = any(isinstance(n, PlaceholderNode) and None in n.declared for n in walk([node], dependencies))
+        is_free = any(isinstance(n, PlaceholderNode) and None in n.declared_shape for n in walk([node], dependencies))
         declared = (None,) * node.ndim if is_free else node.shape
     return placeholder(declared, node.dtype, node.name, example=node.raw_value)

@@ -17,10 +17,10 @@ _CACHE = 0  # the opcode of the cache entries that follow an instruction
 
 def _instruction(frame: FrameType) -> tuple[int, int]:
     """The opcode and the argument of a frame's current instruction."""
-    code, at = frame.f_code.co_code, frame.f_lasti
-    while code[at] == _CACHE and at:
-        at -= 2
-    return code[at], code[at + 1]
+    code, offset = frame.f_code.co_code, frame.f_lasti
+    while code[offset] == _CACHE and offset:
+        offset -= 2
+    return code[offset], code[offset + 1]
 
 
 def is_assigning(frame: FrameType) -> bool:

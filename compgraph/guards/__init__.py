@@ -21,7 +21,16 @@ from .guard import (
     note_layout,
     strip_transforms,
 )
-from .guard_logs import GuardLog, has_evicted_guards, log_guard, log_lost_guard, logged_guards, lost_guards, note_loaded, reset
+from .guard_logs import (
+    GuardLog,
+    has_evicted_guards,
+    log_guard,
+    log_lost_guard,
+    logged_guards,
+    lost_guards,
+    note_unpickling,
+    reset,
+)
 from .guarded_shapes import (
     Shape,
     guarded_flags,
@@ -44,8 +53,8 @@ from .leaks import (
     is_within_operator,
     loses_derivative,
     note_conversion,
+    note_dot_method,
     note_file,
-    note_method,
     note_save,
     note_text,
     recent_leaks,
@@ -60,7 +69,8 @@ __all__ = [
     "guarded_flags", "guarded_strides", "guarded_value", "guards_of", "has_evicted_guards", "hash_scalars_by_value",
     "ignoring_guards", "is_length_guard", "is_shape_guard", "is_within_operator", "log_guard", "log_lost_guard",
     "log_untracked", "logged_guards", "loses_derivative", "lost_guards", "make_raising_setter", "needs_shape_guard",
-    "note_arange_length", "note_conversion", "note_copy", "note_empty_write", "note_file", "note_guard", "note_input_shapes",
-    "note_layout", "note_loaded", "note_method", "note_save", "note_shape", "note_text", "recent_leaks", "reduce_ancestors",
-    "reset", "scalar_hash", "select_guards", "sort_recipes", "strip_transforms", "warn_leaks", "watch_shapes",
+    "note_arange_length", "note_conversion", "note_copy", "note_dot_method", "note_empty_write", "note_file", "note_guard",
+    "note_input_shapes", "note_layout", "note_save", "note_shape", "note_text", "note_unpickling", "recent_leaks",
+    "reduce_ancestors", "reset", "scalar_hash", "select_guards", "sort_recipes", "strip_transforms", "warn_leaks",
+    "watch_shapes",
 ]  # fmt: skip

@@ -55,7 +55,7 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
     Parameters
     ----------
     items : list of Node, MultiOutput or Write
-        The graph, as returned by `executor.needed`.
+        The graph, as `executor.collect_dependencies` returns it.
     strict : bool
         Whether an `UntrackedGuard` raises instead of warning.
     runs_here : bool
@@ -179,12 +179,12 @@ class _Graph:
         )
         sequence_numbers = [item.sequence_number for item in items if item.args]
         self.first, self.last = min(sequence_numbers, default=inf), max(sequence_numbers, default=-inf)
-        self._reads: dict[Any, float] = dict.fromkeys(self.leaves, inf)
+        self._first_reads: dict[Any, float] = dict.fromkeys(self.leaves, inf)
         for item in items:
             for position in getattr(item, "parent_argnums", ()) if item.args else ():
                 read = item.args[position]
-                if read in self._reads:
-                    self._reads[read] = min(self._reads[read], item.sequence_number)
+                if read in self._first_reads:
+                    self._first_reads[read] = min(self._first_reads[read], item.sequence_number)
 
     def summarize_leaves(self, guards: list[Guard]) -> dict[int, _LeafSummary]:
         """Summarize the leaves behind each recipe in the arguments of guards; keyed by the recipe's id."""
@@ -197,7 +197,7 @@ class _Graph:
             return _LeafSummary()
         replaced_at = self._last_update(leaf)
         may_change = isinstance(leaf, (VariableNode, PlaceholderNode))
-        if leaf not in self._reads:
+        if leaf not in self._first_reads:
             updated_at = leaf.sequence_number if may_change else -inf
             return _LeafSummary(has_outside=may_change, replaced_at=replaced_at, updated_at=updated_at)
         is_constant = isinstance(leaf, ConstantNode)
@@ -207,7 +207,7 @@ class _Graph:
         """Return the last update of a leaf before the graph read it; the graph does not depend on earlier guards about it."""
         return (
             leaf.sequence_number
-            if isinstance(leaf, VariableNode) and leaf.sequence_number < self._reads.get(leaf, self.first)
+            if isinstance(leaf, VariableNode) and leaf.sequence_number < self._first_reads.get(leaf, self.first)
             else -inf
         )
 
@@ -241,11 +241,11 @@ class _Graph:
         """Describe guards that the graph may depend on and that are not in the logs."""
         descriptions = []
         for log, leaves in logs.items():
-            if has_evicted_guards(log, min(self._reads[leaf] for leaf in leaves)):
+            if has_evicted_guards(log, min(self._first_reads[leaf] for leaf in leaves)):
                 descriptions.append(f"decisions about the {describe(leaves[0])}, which newer ones have evicted from the log")
             for lost in lost_guards(log):
                 leaf = lost.recipe.node()
-                if self._reads.get(leaf, inf) < lost.copied_at and self._last_update(leaf) < lost.sequence_number:
+                if self._first_reads.get(leaf, inf) < lost.copied_at and self._last_update(leaf) < lost.sequence_number:
                     descriptions.append(f"decisions about the {describe(leaf)}, which its copy lacks: {lost.description}")
         if is_tracing():  # otherwise the arguments of returned operators are constants
             arguments = [leaf for leaf in self.leaves if has_dropped_guards(leaf)]

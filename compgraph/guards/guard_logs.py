@@ -92,7 +92,7 @@ class GuardLog:
         log = self
         while log._merged_into is not None:
             log = log._merged_into
-        while self is not log:
+        while self is not log:  # shortens the chain for later calls
             self._merged_into, self = log, self._merged_into
         return log
 
@@ -168,8 +168,8 @@ def reset() -> None:
     _reset_at = next_sequence_number()
 
 
-def note_loaded() -> None:
-    """Mark a node as unpickled or deep-copied now."""
+def note_unpickling() -> None:
+    """Record that a node is unpickled or deep-copied now."""
     global _loaded_at
     _loaded_at = next_sequence_number()
 
@@ -238,7 +238,7 @@ def log_guard(guard: object) -> None:
 
 
 def _depends_on_outer_nodes(guard: Any) -> bool:
-    """Whether a guard depends on nodes that no operator has made.
+    """Whether a guard depends on nodes from outside of all operators.
 
     Nodes without such dependences are marked: their `recipe` is the number of writes into their buffer that were examined. So
     each node is visited once, however many guards there are.
@@ -319,23 +319,23 @@ def _make_recipes(nodes: list[Any]) -> tuple[GuardLog, int]:
 
     Nodes that have a recipe are skipped, so each node is visited once, however many guards there are.
     """
-    new: list[Any] = []
+    new_items: list[Any] = []
     try:
-        return _extend_recipes(nodes, new)
+        return _extend_recipes(nodes, new_items)
     except BaseException:  # an interrupt: remove incomplete recipes
-        for item in new:
+        for item in new_items:
             item.recipe = None
         raise
 
 
-def _extend_recipes(nodes: list[Any], new: list[Any]) -> tuple[GuardLog, int]:
+def _extend_recipes(nodes: list[Any], new_items: list[Any]) -> tuple[GuardLog, int]:
     log: GuardLog | None = None
     extended_buffers: list[tuple[BufferWrites, list[Any]]] = []
     queue = list(nodes)
     for item in queue:
         recipe = getattr(item, "recipe", None)
         if type(recipe) is not Recipe:
-            new.append(item)
+            new_items.append(item)
             recipe = item.recipe = Recipe()
             recipe.node = weakref.ref(item)
             recipe.function, recipe.options, recipe.sequence_number = item.function, item.options, item.sequence_number
@@ -353,7 +353,7 @@ def _extend_recipes(nodes: list[Any], new: list[Any]) -> tuple[GuardLog, int]:
     if log is None:
         log = GuardLog()
         _logs[id(log)] = weakref.ref(log, functools.partial(_logs.pop, id(log)))
-    recipe_bytes = _fill_recipes(new, log)
+    recipe_bytes = _fill_recipes(new_items, log)
     for buffer, stored in extended_buffers:
         buffer.stored += [node.recipe for node in stored]
     return log, recipe_bytes
@@ -373,10 +373,10 @@ def _new_stored_nodes(root: Any, extended_buffers: list[tuple[BufferWrites, list
     return stored
 
 
-def _fill_recipes(new: list[Any], log: GuardLog) -> int:
+def _fill_recipes(new_items: list[Any], log: GuardLog) -> int:
     """Set the operands, log, root and value of new recipes; return their bytes."""
-    recipe_bytes = RECIPE_BYTES * (1 + len(new))
-    for item in new:
+    recipe_bytes = RECIPE_BYTES * (1 + len(new_items))
+    for item in new_items:
         recipe, plain = item.recipe, item.raw_value
         recipe.log = log
         args = list(item.args)

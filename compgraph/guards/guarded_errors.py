@@ -63,8 +63,8 @@ def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         return
     except _PartialError as partial:
         require_unbatched(f"math.{function.__name__}, which raises '{partial}' for some batch elements,", *args)
-    except (ArithmeticError, ValueError) as raised_here:
-        error = raised_here
+    except (ArithmeticError, ValueError) as domain_error:
+        error = domain_error
     frame = source_lines.user_frame(2)
     if error is not None or (is_compiling() and frame.f_code is not None and frame.f_code.co_exceptiontable):
         note_error(function, tuple(operands), {}, error, frame)
@@ -73,11 +73,11 @@ def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
 
 
 class _PartialError(ArithmeticError):
-    """A function of Python numbers raises for some elements of a batch."""
+    """Raised if a function of Python numbers raises for some elements of a batch only."""
 
 
 def _over_batch(function: Callable[..., Any]) -> Callable[..., None]:
-    """Return a function that raises the error that `function` raises for all elements, or a `_PartialError`."""
+    """Map a function over a batch: raise its error if it raises for all elements, and a `_PartialError` if only for some."""
 
     @functools.wraps(function)
     def call(*numbers: Any) -> None:

@@ -173,7 +173,7 @@ def _guarded_length(self: Value) -> int:
     return length
 
 
-def _guarded_rows(self: Value) -> Any:
+def _guarded_iter(self: Value) -> Any:
     if needs_shape_guard(frame_up(1)) and hasattr(self, "raw_value") and self.ndim:
         note_guard("a loop over rows", len, (self,), super(Value, self).__len__(), source_lines.user_frame(2))
     return super(Value, self).__iter__()
@@ -205,7 +205,7 @@ _LENGTH_FUNCTIONS = (len, np.shape, *_FUNCTIONS.values())
 _GUARDED_MEMBERS = {
     **{name: _make_guarded_property(name) for name in _FUNCTIONS},
     "__len__": _guarded_length,
-    "__iter__": _guarded_rows,
+    "__iter__": _guarded_iter,
 }
 _original_members: dict[str, Any] = {}
 

@@ -156,7 +156,7 @@ def note_conversion(node: Value, description: str, frame: object) -> None:
         note_number_leak(node, description, frame)
 
 
-def note_method(node: Value, frame: Any) -> None:
+def note_dot_method(node: Value, frame: Any) -> None:
     """Log a call of ``plain.dot(node)`` in user code, which returns plain numbers if the result is a scalar."""
     if (
         type(node) in ACTIVE

@@ -62,7 +62,7 @@ class Recipe:
         while root.root is not None:
             root = root.root
         view = self
-        while view.root is not None and view.root is not root:
+        while view.root is not None and view.root is not root:  # shortens the chain for later calls
             view.root, view = root, view.root
         return root
 
@@ -98,15 +98,15 @@ def reduce_ancestors(
     """Combine the values ``evaluate(recipe)`` of each recipe and its ancestors by `combine`; return the results by id."""
     ordered = sort_recipes(recipes)
     results = {id(recipe): evaluate(recipe) for recipe in ordered}
-    buffers = any(recipe.buffer for recipe in ordered)
-    changed = True
-    while changed:
-        changed = False  # stored values are younger than their buffer, so one pass by sequence number may miss them
+    has_buffers = any(recipe.buffer for recipe in ordered)
+    has_changed = True
+    while has_changed:
+        has_changed = False  # stored values are younger than their buffer, so one pass by sequence number may miss them
         for recipe in ordered:
             sources = recipe.sources()
             if sources:
                 result = combine([results[id(recipe)], *[results[id(a)] for a in sources]])
-                changed = changed or (buffers and result != results[id(recipe)])
+                has_changed = has_changed or (has_buffers and result != results[id(recipe)])
                 results[id(recipe)] = result
     return results
 
@@ -171,7 +171,7 @@ class Rematerializer:
         with rerecording():
             node = attach(value, recipe.function, args, recipe.options)
         if isinstance(node, (tuple, list)):
-            node = next(part for part in node if part is not None).args[0]
+            node = next(part for part in node if part is not None).args[0]  # the multi-output operation
         node.sequence_number = recipe.sequence_number
         return node
 

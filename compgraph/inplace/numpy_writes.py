@@ -69,8 +69,8 @@ def store_at_mask(target: Any, mask: Value, value: Any) -> bool:
         count = int(np.count_nonzero(mask.raw_value))
         if not count or np.shape(value) != (count, *shape[ndim:]):
             return False
-        counted = np.sum(mask.astype(int))
-        note_guard("the number of elements of a mask", int, (counted,), count, source_lines.user_frame(2))
+        mask_sum = np.sum(mask.astype(int))
+        note_guard("the number of elements of a mask", int, (mask_sum,), count, source_lines.user_frame(2))
         positions = np.maximum(np.cumsum(np.ravel(mask)) - 1, 0)
         value = bind(ops.getitem, (value, np.reshape(positions, np.shape(mask))))
     value = value.astype(target.dtype) if hasattr(value, "dtype") else target.dtype.type(value)
@@ -302,8 +302,10 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     if np.array_equal(last_writes, own_writes):  # no element is repeated
         store_computed(target, lambda: compute_at(index), others, index)
     elif (sign := ops.INFIX.get(ufunc)) in ("+", "-"):
-        added = np.broadcast_to(others[0] if sign == "+" else _negate(others[0], target.dtype), last_writes.shape)
-        store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"positions": last_writes}), others, index)
+        increments = np.broadcast_to(others[0] if sign == "+" else _negate(others[0], target.dtype), last_writes.shape)
+        store_computed(
+            target, lambda: bind(ops.scatter_add, (target[index], increments), {"positions": last_writes}), others, index
+        )
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]
         occurrences = _count_earlier_occurrences(last_writes)

@@ -44,8 +44,8 @@ def _name_of(function: Callable[..., Any]) -> str:
     """Return the name of a function with ``out=`` as users write it."""
     if isinstance(function, ops.UfuncMethod):
         return f"np.{function.ufunc.__name__}.{function.method}"
-    by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
-    return full_name(function) if by_numpy and hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
+    is_numpys = str(getattr(function, "__module__", "")).startswith("numpy")
+    return full_name(function) if is_numpys and hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
 
 
 def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
@@ -74,8 +74,8 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     _require_disjoint(name, targets)
     if any(t is None for t in targets):
         get_output(0)  # computed here, because updates of variables are not recorded
-    simulated = simulate_numpy_writes(function, args, options, targets)
-    for position, expected in enumerate(simulated or ()):
+    simulated_outputs = simulate_numpy_writes(function, args, options, targets)
+    for position, expected in enumerate(simulated_outputs or ()):
         if expected is None or _has_same_bits(get_output(position), expected):
             continue
         if function not in ops.MOVING_FUNCTIONS or len(targets) > 1:
@@ -110,11 +110,11 @@ def _write_integers(function: Callable[..., Any], name: str, targets: tuple[Any,
     return targets if len(targets) > 1 else targets[0]
 
 
-def _has_same_bits(value: object, written: NDArray[Any]) -> bool:
-    """Whether a value has the same bits as the array `written` after a cast to its dtype."""
-    stored = np.empty(written.shape, written.dtype)
-    np.copyto(stored, to_values(value), casting="unsafe")
-    return bool(stored.tobytes() == written.tobytes())
+def _has_same_bits(value: object, expected: NDArray[Any]) -> bool:
+    """Whether a value has the same bits as the array `expected` after a cast to its dtype."""
+    cast_value = np.empty(expected.shape, expected.dtype)
+    np.copyto(cast_value, to_values(value), casting="unsafe")
+    return bool(cast_value.tobytes() == expected.tobytes())
 
 
 def _as_move(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
@@ -122,19 +122,19 @@ def _as_move(function: Callable[..., Any], args: tuple[Any, ...], options: dict[
     options = to_values(options)
     if function in ops.PACKED_FUNCTIONS:
         return tuple(map(as_operand, args[0])), lambda target, *source_values: function(source_values, out=target, **options)
-    moved = [*inspect.signature(function).parameters].index(ops.SPECS[function].operands.split()[0])
+    position = [*inspect.signature(function).parameters].index(ops.SPECS[function].operands.split()[0])
     others = tuple(to_values(args))
 
     def move(target: object, source_values: object) -> None:
-        function(*others[:moved], source_values, *others[moved + 1 :], out=target, **options)
+        function(*others[:position], source_values, *others[position + 1 :], out=target, **options)
 
-    return (args[moved],), move
+    return (args[position],), move
 
 
 def _require_disjoint(name: str, targets: tuple[Any, ...]) -> None:
     """Raise if two outputs share memory, because NumPy does not define which of them is stored last."""
-    written = [backing_array(t) for t in targets if t is not None]
-    if len(written) > 1 and np.shares_memory(*written):
+    target_arrays = [backing_array(t) for t in targets if t is not None]
+    if len(target_arrays) > 1 and np.shares_memory(*target_arrays):
         raise ValueError(f"{name}: both outputs would be written into the same memory. Pass arrays that do not overlap as out=")
 
 
@@ -143,9 +143,9 @@ def _call_unrecorded(function: Callable[..., Any], args: tuple[Any, ...], out: t
     targets = out if isinstance(out, tuple) else (out,)
     copies = [t.value.copy() if isinstance(t, Value) else t for t in targets]
     results = function(*to_values(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_values(options))
-    for target, copied in zip(targets, copies, strict=True):
+    for target, target_copy in zip(targets, copies, strict=True):
         if isinstance(target, Value):
-            store(target, ..., copied)
+            store(target, ..., target_copy)
     pairs = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
     outputs = tuple([r if t is None else t for t, r in pairs])
     return outputs if len(outputs) > 1 else outputs[0]

@@ -110,26 +110,26 @@ def move_elements(target: Any, sources: Sequence[Any], move: Callable[..., objec
             "source and target of a write share memory and have different dtypes, so that NumPy reads partly overwritten "
             "elements; write a copy (np.copy) of the source"
         )
-    numbered, other_numbers = _number_elements(target, sources)
-    target_array = _window_numbers(numbered, target.raw_value)
+    numbered_buffer, other_numbers = _number_elements(target, sources)
+    target_array = _window_numbers(numbered_buffer, target.raw_value)
     before = target_array.copy()
     source_numbers = [
-        _window_numbers(numbered, source.raw_value) if overlaps(target, source) else other
+        _window_numbers(numbered_buffer, source.raw_value) if overlaps(target, source) else other
         for source, other in zip(sources, other_numbers, strict=True)
     ]
     all_numbers = np.concatenate([np.ravel(numbers) for numbers in source_numbers])
     move(target_array, *source_numbers)
-    changed = target_array != before
-    if changed.any():
+    is_changed = target_array != before
+    if is_changed.any():
         order = np.argsort(all_numbers, kind="stable")
-        positions = order[np.searchsorted(all_numbers, target_array[changed], sorter=order)]
+        positions = order[np.searchsorted(all_numbers, target_array[is_changed], sorter=order)]
         values = np.concatenate([np.ravel(s) for s in sources])[positions]
-        store(target, np.nonzero(changed) if target.ndim else ..., values if target.ndim else values[0])
+        store(target, np.nonzero(is_changed) if target.ndim else ..., values if target.ndim else values[0])
 
 
-def _window_numbers(numbered: BufferCopy, plain: NDArray[Any]) -> Any:
+def _window_numbers(numbered_buffer: BufferCopy, plain: NDArray[Any]) -> Any:
     """Return the element numbers of a view."""
-    return numbered.view_at(plain.shape, **{**numbered.layout(plain), "dtype": numbered.dtype})
+    return numbered_buffer.view_at(plain.shape, **{**numbered_buffer.layout(plain), "dtype": numbered_buffer.dtype})
 
 
 def _number_elements(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, list[Any]]:
@@ -139,16 +139,16 @@ def _number_elements(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, l
     """
     dtype: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}.get(target.itemsize, target.dtype)
     owner = owner_of(target.raw_value)
-    numbered = BufferCopy(owner.view(dtype) if owner.dtype.itemsize == target.itemsize else owner)
+    numbered_buffer = BufferCopy(owner.view(dtype) if owner.dtype.itemsize == target.itemsize else owner)
     max_count = 2 ** min(48, 8 * target.itemsize - 1)  # numbers that the dtype represents exactly
-    if numbered.dtype.itemsize != target.itemsize or numbered.count + sum(map(np.size, sources)) > max_count:
+    if numbered_buffer.dtype.itemsize != target.itemsize or numbered_buffer.count + sum(map(np.size, sources)) > max_count:
         raise ValueError("source and target of a write share memory; write a copy (np.copy) of the source")
-    numbered.buffer[...] = np.arange(numbered.count)
-    other_numbers, count = [], numbered.count
+    numbered_buffer.buffer[...] = np.arange(numbered_buffer.count)
+    other_numbers, count = [], numbered_buffer.count
     for source in sources:
         other_numbers.append(np.arange(count, count + np.size(source)).astype(dtype).reshape(np.shape(source)))
         count += np.size(source)
-    return numbered, other_numbers
+    return numbered_buffer, other_numbers
 
 
 def simulate_numpy_writes(
@@ -388,8 +388,8 @@ def store_computed(
 
 def require_cast(value: Any, target: Any, casting: str, name: str) -> None:
     """Raise a TypeError unless a value may be cast to the dtype of `target`."""
-    weak = value if isinstance(value, (int, float, complex)) else np.zeros((), value.dtype)
+    sample = value if isinstance(value, (int, float, complex)) else np.zeros((), value.dtype)
     try:
-        np.copyto(np.empty((), target.dtype), weak, casting=casting)  # type: ignore[arg-type]
+        np.copyto(np.empty((), target.dtype), sample, casting=casting)  # type: ignore[arg-type]
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None

@@ -26,11 +26,11 @@ from ..values import variable_hooks
 from . import library_adapters, math_functions
 from .borrowing import (
     SKIPPED_CLASSES,
-    PlaceSearch,
+    LocationSearch,
     clear_views,
     rebind_variables,
     replace_in_objects,
-    restore_places,
+    restore_locations,
     restore_variables,
 )
 from .code_patches import enable_code_patches, patch_code
@@ -111,7 +111,7 @@ def intercept(
                 group.apply(other.__globals__ for other in closure.functions)
         if f is function and SKIPPED_CLASSES.issuperset(map(type, unchanged)) and _reaches_nothing(closure):
             return context
-        search = PlaceSearch()
+        search = LocationSearch()
         rebind_variables(closure, search, context.captured)
         if not is_compiling():  # a compiler thread must not change objects that the caller still uses
             search.add((*start_values, *unchanged))
@@ -178,7 +178,7 @@ def _close(reference: weakref.ref[Any]) -> None:
     with callbacks_lock:
         if reference not in open_interceptions:
             return
-        restore_places(reference)
+        restore_locations(reference)
         if len(open_interceptions) > 1:
             open_interceptions.discard(reference)
             return

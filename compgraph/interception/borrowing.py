@@ -46,14 +46,14 @@ _BORROWED_CLASSES = frozenset({np.random.Generator, tuple})
 _views: dict[int, tuple[Any, Any]] = {}  # by the id of an array: the array, and the view that replaces it for the function
 # Rebound variables: namespace, cell or function; name, or None for a cell; the caller's value; its replacement.
 _rebindings: list[tuple[Any, str | None, Any, Any]] = []
-_replacements: dict[Any, Replacement] = {}  # of attributes and items, by the key of their place
+_replacements: dict[Any, Replacement] = {}  # of attributes and items, by the key of their location
 _replacements_of: dict[weakref.ref[Any], list[Replacement]] = {}  # by open context
 
 
 # ---------------------------------------------------------------------------------------------------- search
 
 
-class Place:
+class Location:
     """An attribute, or an item of a container, whose value can be replaced.
 
     Parameters
@@ -70,7 +70,7 @@ class Place:
         self._holder, self._name = holder, name
 
     def read(self) -> Any:
-        """The current value, or a private marker if the place no longer exists."""
+        """The current value, or a private marker if the location no longer exists."""
         holder, name = self._holder, self._name
         if isinstance(holder, dict):
             return dict.get(holder, name, _ABSENT)
@@ -99,11 +99,11 @@ class Place:
 
     @property
     def key(self) -> tuple[int, Any]:
-        """The identity of the place."""
+        """The identity of the location."""
         return id(self._holder), self._name
 
-    def traceable_siblings(self) -> list[tuple[Place, Any]]:
-        """The places of the same holder that hold buffers or borrowed arrays, and these arrays."""
+    def traceable_siblings(self) -> list[tuple[Location, Any]]:
+        """The locations of the same holder that hold buffers or borrowed arrays, and these arrays."""
         holder = self._holder
         items: Iterable[tuple[Any, Any]]
         if isinstance(holder, dict):
@@ -112,7 +112,7 @@ class Place:
             items = enumerate(holder)
         else:
             items = _attributes(holder)
-        return [(Place(holder, name), value) for name, value in list(items) if type(value) in TRACEABLE]
+        return [(Location(holder, name), value) for name, value in list(items) if type(value) in TRACEABLE]
 
 
 class Replacement:
@@ -124,30 +124,30 @@ class Replacement:
         The number of open contexts that use it.
     """
 
-    __slots__ = ("borrowed", "original", "place", "users")
+    __slots__ = ("borrowed", "location", "original", "users")
 
-    def __init__(self, place: Place, original: object, borrowed: Any) -> None:
-        self.place, self.original, self.borrowed, self.users = place, original, borrowed, 1
+    def __init__(self, location: Location, original: object, borrowed: Any) -> None:
+        self.location, self.original, self.borrowed, self.users = location, original, borrowed, 1
 
     def restore(self) -> None:
         """Restore the caller's value, unless the function has assigned another."""
-        if self.place.read() is self.borrowed:
-            self.place.write(self.original)
+        if self.location.read() is self.borrowed:
+            self.location.write(self.original)
 
 
-class PlaceSearch:
-    """A breadth-first search through attributes, items and methods.
+class LocationSearch:
+    """A breadth-first search for the locations of arrays, through attributes, items and methods.
 
     Attributes
     ----------
-    places : list of (Place, object)
-        The arrays, random generators and tuples, and their places.
+    locations : list of (Location, object)
+        The arrays, random generators and tuples, and their locations.
     functions : list of function
         The functions that are reached, including those of the user's classes.
     """
 
     def __init__(self) -> None:
-        self.places: list[tuple[Place, Any]] = []
+        self.locations: list[tuple[Location, Any]] = []
         self.functions: list[FunctionType] = []
         self._queue: list[tuple[Any, int]] = []
         self._visited_ids, self._visited = set[int](), 0
@@ -183,7 +183,7 @@ class PlaceSearch:
         elif cls is MethodType:
             self.add([value.__self__, value.__func__], depth)
         elif cls is functools.partial:
-            self.places.append((Place(value, "args"), value.args))
+            self.locations.append((Location(value, "args"), value.args))
             self._visit_items(value.keywords, value.keywords.items(), depth)
             self.add([value.func, *value.args], depth)
         elif cls is property:
@@ -219,7 +219,7 @@ class PlaceSearch:
             if cls in _DATA_CLASSES or (cls in _PLAIN_CONTAINERS and _holds_data(value, cls)):
                 continue
             if can_change and issubclass(cls, _REPLACED_CLASSES):
-                self.places.append((_place_of(holder, name), value))
+                self.locations.append((_location_of(holder, name), value))
             if cls is not np.ndarray:
                 others.append(value)
         self.add(others, depth + 1)
@@ -235,10 +235,10 @@ def _is_user_class(cls: type) -> bool:
     return is_user_module(cls.__module__) or (cls.__module__ == "builtins" and is_heap_type(cls))
 
 
-def _place_of(holder: Any, name: Any) -> Place:
-    """The place of an item or attribute. The place of an attribute is that of its item in ``__dict__``, if it is there."""
+def _location_of(holder: Any, name: Any) -> Location:
+    """The location of an item or attribute; an attribute in ``__dict__`` is an item of this dictionary."""
     attributes = None if isinstance(holder, (dict, list, collections.deque, type)) else attributes_of(holder)
-    return Place(holder if attributes is None or name not in attributes else attributes, name)
+    return Location(holder if attributes is None or name not in attributes else attributes, name)
 
 
 def attributes_of(value: object) -> dict[str, Any] | None:
@@ -294,7 +294,7 @@ def as_borrowed(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------- rebinding
 
 
-def rebind_variables(closure: Closure, search: PlaceSearch, captured: list[Any], rebinds_generators: bool = True) -> None:
+def rebind_variables(closure: Closure, search: LocationSearch, captured: list[Any], rebinds_generators: bool = True) -> None:
     """Rebind the globals, default values and cells that some functions reach to borrowed values; add them to `search`."""
     for function, reachable in zip(closure.functions, closure.function_names, strict=True):
         for value, user in ((function, function), *reachable.user_functions()):
@@ -322,7 +322,7 @@ def rebind_variables(closure: Closure, search: PlaceSearch, captured: list[Any],
 
 
 def replace_in_objects(
-    reference: weakref.ref[Any], closure: Closure, search: PlaceSearch, captured: list[Any], replaces_generators: bool
+    reference: weakref.ref[Any], closure: Closure, search: LocationSearch, captured: list[Any], replaces_generators: bool
 ) -> None:
     """Replace values in attributes, lists and dictionaries by borrowed ones, for an open context.
 
@@ -337,9 +337,9 @@ def replace_in_objects(
         if all(function is not other for other in closure.functions):
             rebind_variables(Closure(function), search, captured, replaces_generators)
             search.run()
-    for place, value in search.places:
+    for location, value in search.locations:
         if replaces_generators or not isinstance(value, np.random.Generator):
-            _replace_at(place, value, context_replacements, captured)
+            _replace_at(location, value, context_replacements, captured)
 
 
 def clear_views() -> None:
@@ -387,8 +387,8 @@ def _rebind_cell(cell: CellType, captured: list[Any]) -> None:
         cell.cell_contents = replacement
 
 
-def _replace_at(place: Place, value: object, context_replacements: list[Replacement], captured: list[Any]) -> None:
-    key = place.key
+def _replace_at(location: Location, value: object, context_replacements: list[Replacement], captured: list[Any]) -> None:
+    key = location.key
     existing = _replacements.get(key)
     if existing is not None and existing.borrowed is value:  # replaced by another thread, which may return first
         existing.users += 1
@@ -396,9 +396,9 @@ def _replace_at(place: Place, value: object, context_replacements: list[Replacem
         return
     replacement = _capture(value, captured)
     if replacement is not value:
-        existing = _replacements[key] = Replacement(place, value, replacement)
+        existing = _replacements[key] = Replacement(location, value, replacement)
         context_replacements.append(existing)
-        place.write(replacement)
+        location.write(replacement)
 
 
 # ------------------------------------------------------------------------------------------------------- restoring
@@ -419,8 +419,8 @@ def restore_variables() -> None:
         _rebindings.pop()
 
 
-def restore_places(reference: weakref.ref[Any]) -> None:
-    """Restore the caller's values in attributes and items, including places to which the function copied a view.
+def restore_locations(reference: weakref.ref[Any]) -> None:
+    """Restore the caller's values in attributes and items, including locations to which the function copied a view.
 
     When the last operator returns, buffers in the same objects become plain arrays, because no operator writes into them anymore.
     """
@@ -428,11 +428,11 @@ def restore_places(reference: weakref.ref[Any]) -> None:
     for replacement in _replacements_of.pop(reference, []):
         replacement.users -= 1
         if not replacement.users:
-            del _replacements[replacement.place.key]
+            del _replacements[replacement.location.key]
             replacement.restore()
             finished.append(replacement)
     originals = {id(replacement.borrowed): replacement.original for replacement in finished}
-    holders = {replacement.place.key[0]: replacement.place for replacement in finished}
-    for place, array in [sibling for holder in holders.values() for sibling in holder.traceable_siblings()]:
-        if (array.is_borrowed or len(open_interceptions) <= 1) and place.key not in _replacements:
-            place.write(originals.get(id(array), unwrap_buffer(array)))
+    holders = {replacement.location.key[0]: replacement.location for replacement in finished}
+    for location, array in [sibling for holder in holders.values() for sibling in holder.traceable_siblings()]:
+        if (array.is_borrowed or len(open_interceptions) <= 1) and location.key not in _replacements:
+            location.write(originals.get(id(array), unwrap_buffer(array)))

@@ -122,10 +122,10 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
             try:
                 array = original(*args, **kwargs)
             except ValueError:
-                traced = _values_of_container(args)
-                if traced is None or node_function is None:
+                value = _values_of_container(args)
+                if value is None or node_function is None:
                     raise
-                return node_function(traced, *args[1:], **_without_options(kwargs, *_IGNORED_OPTIONS))
+                return node_function(value, *args[1:], **_without_options(kwargs, *_IGNORED_OPTIONS))
         frame = frame_up(1)
         if frame.f_code.co_name == "__array__":  # NumPy requires an array
             return unwrap_buffer(array)
@@ -136,7 +136,7 @@ def wrap_constructor(original: Function, node_function: Function | None, takes_n
 
 
 def _values_of_container(args: Args) -> Value | None:
-    """The traced array that the ``__array__`` of a container returns, such as a data frame; NumPy rejects it."""
+    """Return the node or buffer that the ``__array__`` of a container, as a data frame, returns; NumPy rejects it."""
     values = args[0].__array__() if args and hasattr(args[0], "__array__") else None
     return values if isinstance(values, Value) else None
 
@@ -187,7 +187,7 @@ def _construct_at_top_level(frame: FrameType, original: Function, node_function:
 
 
 def _with_node_elements(array: NDArray[Any], args: Args) -> Any:
-    """Return an object array with nodes as elements, if NumPy created it from plain elements of a node."""
+    """Replace the plain numbers that NumPy read from a node into an object array by elements of the node."""
     node = stack_nested(args[0]) if args and not any(isinstance(v, Value) for v in array.ravel().tolist()) else None
     return _object_array(node) if isinstance(node, Value) and node.shape == array.shape else array
 
@@ -201,7 +201,7 @@ def _object_array(values: NDArray[Any] | list[Any]) -> Any:
 
 
 def _nodes_as_zeros(values: object) -> Any:
-    """Nested lists with zeros in place of the nodes."""
+    """Replace the nodes in nested lists by arrays of zeros, of which NumPy infers the shape."""
     if isinstance(values, Value):
         return np.zeros(values.shape)
     return list(map(_nodes_as_zeros, values)) if isinstance(values, (list, tuple)) else values

@@ -75,11 +75,11 @@ def _retrace(frame: FrameType) -> None:
         return
     if callee(frame) not in (float, np.float64) and method_called(frame) != "dot":
         return
-    place = frame.f_code.co_filename, call.lineno, call.col_offset
-    if place not in _reached_calls:
-        _reached_calls[place] = True  # before the calls are replaced, this one among them
-        _reached_calls[place] = _replace_calls(frame.f_code, place)
-    if _reached_calls[place] and _CONVERT not in frame.f_code.co_names:
+    location = frame.f_code.co_filename, call.lineno, call.col_offset
+    if location not in _reached_calls:
+        _reached_calls[location] = True  # before the calls are replaced, this one among them
+        _reached_calls[location] = _replace_calls(frame.f_code, location)
+    if _reached_calls[location] and _CONVERT not in frame.f_code.co_names:
         raise RetraceError  # again for ``np.float64(x)``, which catches the error of ``__float__`` and calls ``__array__``
 
 
@@ -89,11 +89,11 @@ def _repair(error: Exception) -> bool:
     code = next((code for code in reversed(codes) if not source_lines.is_in_packages(code.co_filename)), None)
     if code is None or "type" not in code.co_names or _CONVERT in code.co_names or is_compiling():
         return False
-    place = code.co_filename, code.co_firstlineno, -1
-    if place in _reached_calls or not is_replaceable(code.co_filename):
+    location = code.co_filename, code.co_firstlineno, -1
+    if location in _reached_calls or not is_replaceable(code.co_filename):
         return False
-    _reached_calls[place] = _replace_calls(code, place)
-    return _reached_calls[place]
+    _reached_calls[location] = _replace_calls(code, location)
+    return _reached_calls[location]
 
 
 RETRACERS.append(_retrace)
@@ -122,13 +122,13 @@ class _CallReplacer(ast.NodeTransformer):
         return ast.copy_location(ast.Call(function, [node.func, *node.args], []), node)
 
 
-def _replace_calls(code: CodeType, place: tuple[str, int, int]) -> bool:
+def _replace_calls(code: CodeType, location: tuple[str, int, int]) -> bool:
     """Replace the conversions in the functions of a module; return whether those with the given code are among them."""
-    filename = place[0]
+    filename = location[0]
     source = "".join(linecache.getlines(filename))
     compile_module = functools.partial(compile, filename=filename, mode="exec", dont_inherit=True)
-    old_codes = dict(_codes_by_place(compile_module(source)))
-    new_codes = dict(_codes_by_place(compile_module(_CallReplacer(filename).visit(ast.parse(source)))))
+    old_codes = dict(_codes_by_location(compile_module(source)))
+    new_codes = dict(_codes_by_location(compile_module(_CallReplacer(filename).visit(ast.parse(source)))))
     setattr(builtins, _CONVERT, convert)
     is_replaced = False
     for function in [value for value in gc.get_objects() if type(value) is FunctionType]:
@@ -141,9 +141,9 @@ def _replace_calls(code: CodeType, place: tuple[str, int, int]) -> bool:
     return is_replaced
 
 
-def _codes_by_place(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+def _codes_by_location(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
     """The codes of the functions in some code, with their names and first lines."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield (constant.co_qualname, constant.co_firstlineno), constant
-            yield from _codes_by_place(constant)
+            yield from _codes_by_location(constant)

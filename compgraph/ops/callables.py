@@ -183,7 +183,7 @@ def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
 
 def input_of(x: NDArray[Any]) -> Any:
     """A copy of `x` as the argument of a traced function, which may write into it."""
-    return np.array(x)[()] if isinstance(x, np.generic) else copy_as_laid(x)
+    return np.array(x)[()] if isinstance(x, np.generic) else copy_with_layout(x)
 
 
 def stacked_matmul(a: NDArray[Any], b: NDArray[Any]) -> Any:
@@ -195,8 +195,8 @@ def stacked_matmul(a: NDArray[Any], b: NDArray[Any]) -> Any:
     return np.matmul(a, b)
 
 
-def copy_as_laid(x: NDArray[Any]) -> Any:
-    """Copy an array with its memory layout, so that NumPy returns views of the copy exactly where it returns views of `x`.
+def copy_with_layout(x: NDArray[Any]) -> Any:
+    """Return a copy with the same memory layout, so that NumPy returns views of the copy exactly where it returns views of `x`.
 
     Whether ``reshape`` returns a view depends on the strides. The copy has the same order of axes in memory, gaps (of one
     element) where `x` has gaps, and negative strides where `x` has them.
@@ -218,8 +218,8 @@ def copy_as_laid(x: NDArray[Any]) -> Any:
     return result
 
 
-def added_at(region: NDArray[Any], values: NDArray[Any], *, positions: NDArray[Any]) -> Any:
-    """``np.add.at`` on a region of an array. `positions` numbers the elements; equal numbers mean the same element in memory."""
+def scatter_add(region: NDArray[Any], values: NDArray[Any], *, positions: NDArray[Any]) -> Any:
+    """Scatter-add (``np.add.at``) on a region of an array. `positions` numbers the elements of memory."""
     total = np.array(region).ravel()
     np.add.at(total, np.ravel(positions), np.ravel(values))
     return total[positions]

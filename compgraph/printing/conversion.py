@@ -1,4 +1,7 @@
-"""Conversion of graphs to SymPy: one expression per result, and one per named or large intermediate value."""
+"""Conversion of graphs to SymPy: one expression per result, and one per named or large intermediate value.
+
+The *body* of a value is its expression with an `Entry` for each array; `symbolic_arrays` defines it.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,7 @@ class Converter:
         self._depths[item] = 1 + max([self._depths[operand] for operand in _operands(item)], default=0)
         if not item.args or (body.array.is_symbol if isinstance(body, Entry) else body.is_Atom):
             return body
-        is_chosen = not is_automatic(item)
+        has_user_name = not is_automatic(item)
         max_size = (MAX_SIZE if uses < 2 else MAX_SHARED_SIZE) if self._abbreviates else MAX_UNABBREVIATED_SIZE
         is_large = arrays.is_larger(body, max_size)
         if not self._abbreviates:
@@ -116,10 +119,10 @@ class Converter:
                     "compgraph.program"
                 )
             return body
-        if is_result or not (is_chosen or is_large):
+        if is_result or not (has_user_name or is_large):
             return body
         self._depths[item] = 1
-        name = self._unused_name(item.name) if is_chosen else self._numbered_name("z")
+        name = self._unused_name(item.name) if has_user_name else self._numbered_name("z")
         self.abbreviations[name] = arrays.matrix(simplify(body), item.shape)
         return arrays.symbol(name, item.shape, item.dtype.kind)
 
@@ -197,24 +200,24 @@ class Converter:
 
     def _elementwise(self, item: Any) -> sp.Expr | None:
         """Convert an elementwise operation; return None for others."""
-        record = item.args[0] if isinstance(item.function, Output) else item
-        spec = ops.SPECS.get(record.function)
+        producer = item.args[0] if isinstance(item.function, Output) else item
+        spec = ops.SPECS.get(producer.function)
         has_formula = spec is not None and (spec.formula or spec.real_formula)
-        if not (has_formula or ops.is_elementwise(record.function)) or record.options.keys() - {"of"}:
+        if not (has_formula or ops.is_elementwise(producer.function)) or producer.options.keys() - {"of"}:
             return None  # `of` names the operation that a rule's function serves; values do not depend on it
-        if spec is not None and len(record.args) < len(spec.operands.split()):
+        if spec is not None and len(producer.args) < len(spec.operands.split()):
             return None
-        kinds = {_kind(a) for a in record.args if a is not None}
+        kinds = {_kind(a) for a in producer.args if a is not None}
         formula = "" if spec is None else spec.real_formula if spec.real_formula and "c" not in kinds else spec.formula
-        bodies = [None if a is None else self._body(a) for a in record.args]
+        bodies = [None if a is None else self._body(a) for a in producer.args]
         bodies = [
             arrays.transposed_body(body) if body is not None and np.ndim(_plain(a)) == 1 < item.ndim else body
-            for a, body in zip(record.args, bodies, strict=True)
+            for a, body in zip(producer.args, bodies, strict=True)
         ]
-        index = item.function.index if record is not item else 0
+        index = item.function.index if producer is not item else 0
         if is_applicable(formula, kinds):
             return sp.sympify(function_of(formula, index)(*bodies))
-        name = record.opname if record is item else f"{record.opname}_{index}"
+        name = producer.opname if producer is item else f"{producer.opname}_{index}"
         if any(isinstance(body, sp.core.symbol.Str) or body is None for body in bodies):
             return None
         assumptions = {} if item.dtype.kind == "c" else {"real": True}
@@ -223,20 +226,20 @@ class Converter:
 
     def _result(self, item: Any) -> sp.Expr:
         """Convert an operation without a counterpart."""
-        record = item.args[0] if isinstance(item.function, Output) else item
-        operands, options = record.args, _nondefault(record.options)
-        compute = record.function
-        if record.function is ops.getitem:
-            parts = record.args[1] if len(record.args) == 2 and isinstance(record.args[1], tuple) else record.args[1:]
-            operands = record.args[:1] + tuple(part for part in parts if isinstance(part, Value))
+        producer = item.args[0] if isinstance(item.function, Output) else item
+        operands, options = producer.args, _nondefault(producer.options)
+        compute = producer.function
+        if producer.function is ops.getitem:
+            parts = producer.args[1] if len(producer.args) == 2 and isinstance(producer.args[1], tuple) else producer.args[1:]
+            operands = producer.args[:1] + tuple(part for part in parts if isinstance(part, Value))
             options = {"index": tuple(part for part in parts if not isinstance(part, Value))}
         texts = tuple(("" if name == "index" else f"{name}=") + _option_text(value) for name, value in options.items())
-        if record is not item:
+        if producer is not item:
             texts = (f"#{item.function.index}", *texts)
-        key = 0 if all(map(_is_simple, options.values())) else id(record)
-        name = MODULES.sub("", record.opname)
+        key = 0 if all(map(_is_simple, options.values())) else id(producer)
+        name = MODULES.sub("", producer.opname)
         operation = Operation(
-            name, (*texts, str(key)) if key else texts, (compute, record, getattr(item.function, "index", None))
+            name, (*texts, str(key)) if key else texts, (compute, producer, getattr(item.function, "index", None))
         )
         operand_matrices = [self._matrix(operand) for operand in operands]
         return arrays.result(operation, operand_matrices, item.shape, item.dtype.kind != "c")
@@ -487,8 +490,8 @@ def is_identity(array: NDArray[Any]) -> bool:
 def _complete_index(parts: tuple[Any, ...], num_axes: int) -> tuple[Any, ...]:
     """Return an index with slices for the axes that it omits, at its end or where it has an Ellipsis."""
     omitted = num_axes - sum(part is not None and part is not Ellipsis for part in parts)
-    at = next((position for position, part in enumerate(parts) if part is Ellipsis), len(parts))
-    return (*parts[:at], *[slice(None)] * omitted, *parts[at + 1 :])
+    end = next((position for position, part in enumerate(parts) if part is Ellipsis), len(parts))
+    return (*parts[:end], *[slice(None)] * omitted, *parts[end + 1 :])
 
 
 def _operands(item: Value | MultiOutput | Write) -> tuple[Any, ...]:

@@ -22,13 +22,13 @@ from .calls import ListingWriter
 from .names import Names, is_number
 
 MAX_PERIOD = 200  # steps in a part
-MIN_PARTS = 4  # in a run; of three parts, folding would hide only one
+MIN_PARTS = 4  # in a repetition; of three parts, folding would hide only one
 MAX_STEPS = 20_000  # only the last steps are searched
 LISTS = (list, tuple)
-SUFFICIENT_SHARE = 0.9  # the search ends when a run hides this fraction of the steps
+SUFFICIENT_SHARE = 0.9  # the search ends when a repetition hides this fraction of the steps
 
 
-class Run(NamedTuple):
+class Repetition(NamedTuple):
     """Consecutive equal parts: the first, the middle ones, and the leaves that only the middle ones use."""
 
     first: list[Any]
@@ -37,7 +37,7 @@ class Run(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A possible run: `num_parts` parts of `period` steps. The middle parts are hidden."""
+    """A possible repetition: `num_parts` parts of `period` steps. The middle parts are hidden."""
 
     hidden_steps: int
     period: int
@@ -45,8 +45,8 @@ class _Candidate(NamedTuple):
     num_parts: int
 
 
-def find_runs(items: list[Any]) -> list[Run]:
-    """Return the runs of equal parts among the steps of a graph. Of overlapping runs, the one that hides most steps is chosen.
+def find_repetitions(items: list[Any]) -> list[Repetition]:
+    """Return the repetitions of equal parts among the steps of a graph. Of overlapping ones, the one hiding most is chosen.
 
     Equal steps are the same operation, with results of the same shape and dtype. Each operand is the same node, or was computed
     the same number of steps before, or is a leaf of the same kind. Indices may differ.
@@ -56,19 +56,19 @@ def find_runs(items: list[Any]) -> list[Run]:
     codes: dict[Any, int] = {}
     keys = np.array([codes.setdefault(_equality_key(item), len(codes)) for item in steps], dtype=np.int64)
     is_covered = np.zeros(len(steps), bool)
-    runs = []
+    repetitions = []
     candidates = _find_candidates(steps, step_indices, keys)
-    for _, period, start, count in sorted(candidates, key=lambda run: (-run.hidden_steps, run.period)):
+    for _, period, start, count in sorted(candidates, key=lambda each: (-each.hidden_steps, each.period)):
         span = slice(start, start + period * count)
         if not is_covered[span].any():
             is_covered[span] = True
             parts = [steps[start + k * period : start + (k + 1) * period] for k in range(count)]
-            runs.append(Run(parts[0], parts[1:-1], _find_leaves_used_only_in(parts[1:-1], items)))
-    return runs
+            repetitions.append(Repetition(parts[0], parts[1:-1], _find_leaves_used_only_in(parts[1:-1], items)))
+    return repetitions
 
 
 def _find_candidates(steps: list[Any], step_indices: dict[Any, int], keys: NDArray[Any]) -> list[_Candidate]:
-    """Return the runs of each period; they may overlap."""
+    """Return the repetitions of each period; they may overlap."""
     candidates = []
     for period in range(1, min(MAX_PERIOD, len(steps) // MIN_PARTS) + 1):
         start = length = 0
@@ -91,10 +91,10 @@ def _equality_key(item: Any) -> Any:
     numbers = [a if isinstance(a, (int, float)) else None for a in item.args] if isinstance(item, Value) else []
     if getattr(item, "function", None) is ops.getitem:
         numbers = []
-    return item.opname, len(item.args), *numbers, *_kind(item), len(getattr(item, "scope", ()))
+    return item.opname, len(item.args), *numbers, *_class_shape_dtype(item), len(getattr(item, "scope", ()))
 
 
-def _kind(item: NDArray[Any] | Write) -> tuple[Any, ...]:
+def _class_shape_dtype(item: NDArray[Any] | Write) -> tuple[Any, ...]:
     return type(item), getattr(item, "shape", None), getattr(item, "dtype", None)
 
 
@@ -109,7 +109,7 @@ def _have_equal_operands(one: Any, other: Any, period: int, step_indices: dict[A
         if a.args or b.args:
             if a not in step_indices or b not in step_indices or step_indices[b] - step_indices[a] != period:
                 return False
-        elif _kind(a) != _kind(b):
+        elif _class_shape_dtype(a) != _class_shape_dtype(b):
             return False
     return True
 
@@ -230,8 +230,8 @@ def program(results: object, *, limit: int | None = LIMIT, fold: bool | None = N
 
 def _updated_variables(items: list[Any]) -> set[Any]:
     """Return the variables that were updated after a read; the text has the new values."""
-    read = ((item.args[position], item) for item in items for position in item.parent_argnums)
-    return {node for node, reader in read if isinstance(node, VariableNode) and node.sequence_number > reader.sequence_number}
+    reads = ((item.args[position], item) for item in items for position in item.parent_argnums)
+    return {node for node, reader in reads if isinstance(node, VariableNode) and node.sequence_number > reader.sequence_number}
 
 
 def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
@@ -242,8 +242,8 @@ def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
     if isinstance(item, Write):
         return [Line(code, line, getattr(item, "scope", ()), item)]
     parts = [_describe(item), "" if item.args else item.noun, line, "updated since it was read" if is_updated else ""]
-    is_made = item.args or item.kind == "buffer"
-    return [Line(code, ", ".join(filter(None, parts)), getattr(item, "scope", ()) if is_made else (), item)]
+    has_scope = item.args or item.kind == "buffer"
+    return [Line(code, ", ".join(filter(None, parts)), getattr(item, "scope", ()) if has_scope else (), item)]
 
 
 def _describe(item: NDArray[Any] | MultiOutput) -> str:
@@ -267,7 +267,7 @@ def _fold_lines(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]
     if fold is False or (fold is None and len(items) <= FOLDED_FROM):
         return lines, False
     summaries: dict[Any, str] = {}  # of hidden items
-    for first, middle, leaves in find_runs(list(items)):
+    for first, middle, leaves in find_repetitions(list(items)):
         size, count = len(first), len(middle)
         summary = (
             f"the last {'line' if size == 1 else f'{size} lines'} {count} more {'time' if count == 1 else 'times'}, and then:"
@@ -305,9 +305,9 @@ def _insert_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -
 
 def _guard_text(guard: Any, writer: ListingWriter) -> str:
     """Return a guard as text: ``bool(v3 > 0) gave True, train.py:12``."""
-    about = ", ".join(_argument_text(node, writer) for node in guard.args if isinstance(node, Value))
+    arguments = ", ".join(_argument_text(node, writer) for node in guard.args if isinstance(node, Value))
     conversion = guard.description.removesuffix("()")
-    call_text = f"({about}){conversion}" if conversion.startswith(".") else f"{conversion}({about})"
+    call_text = f"({arguments}){conversion}" if conversion.startswith(".") else f"{conversion}({arguments})"
     _, _, line = str(guard).partition(" at ")
     return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", short_location(line)]))
 
@@ -385,8 +385,9 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
 
 
 def _sources(item: GraphNode) -> tuple[Any, ...]:
-    read = tuple([item.args[position] for position in item.parent_argnums])
-    return (*read, *item.memory.log) if isinstance(item, Value) and item.memory else read
+    """Return the operands of an item, and the writes into its memory."""
+    operands = tuple([item.args[position] for position in item.parent_argnums])
+    return (*operands, *item.memory.log) if isinstance(item, Value) and item.memory else operands
 
 
 def _is_read(item: GraphNode, read_logs: set[int]) -> bool:

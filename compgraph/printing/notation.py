@@ -39,8 +39,9 @@ class Printer(LatexPrinter):
         return str(self._print(expr.array))
 
     def _print_Elementwise(self, expr: Any) -> str:
-        full = {entry: Entry(broadcast(entry.array, expr.shape), bool(entry.is_real)) for entry in expr.body.atoms(Entry)}
-        return str(self._print(expr.body.xreplace(full)))
+        entries = expr.body.atoms(Entry)
+        broadcasts = {entry: Entry(broadcast(entry.array, expr.shape), bool(entry.is_real)) for entry in entries}
+        return str(self._print(expr.body.xreplace(broadcasts)))
 
     def _print_ArrayElementwise(self, expr: Any) -> str:
         return str(self._print(expr.body))
@@ -122,9 +123,9 @@ class Printer(LatexPrinter):
         return self._indexed(self._base(expr.parent), texts[: 1 if lengths[1] == 1 else 2])
 
     def _print_Sum(self, expr: Any) -> str:
-        signs = [f"\\sum_{{{self._print(letter)}={first}}}^{{{last}}}" for letter, first, last in expr.limits]
+        sums = [f"\\sum_{{{self._print(letter)}={first}}}^{{{last}}}" for letter, first, last in expr.limits]
         inner = expr.function
-        return f"{' '.join(signs)} {self._parentheses(inner) if inner.is_Add else self._print(inner)}"
+        return f"{' '.join(sums)} {self._parentheses(inner) if inner.is_Add else self._print(inner)}"
 
     def _print_Entries(self, expr: Any) -> str:
         variables = expr.args[2].variables[: 1 if expr.shape[1] == 1 else 2]

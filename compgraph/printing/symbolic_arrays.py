@@ -428,10 +428,10 @@ def scatter(piece: sp.Expr, piece_shape: Shape, index: Sequence[Any], shape: Sha
     return scalar * body_of(product(*factors), not piece_shape or bool(piece.is_real))
 
 
-def _columns(index: int | slice, places: range, length: int) -> Any:
+def _columns(index: int | slice, positions: range, length: int) -> Any:
     """Return the columns of the identity matrix at an index; None for all columns."""
     if not isinstance(index, slice):
-        return Unit(sp.Integer(length), sp.Integer(places[0]))
-    if places == range(length):
+        return Unit(sp.Integer(length), sp.Integer(positions[0]))
+    if positions == range(length):
         return None
-    return MatrixSlice(sp.Identity(length), (0, length, 1), (places.start, places.stop, places.step))
+    return MatrixSlice(sp.Identity(length), (0, length, 1), (positions.start, positions.stop, positions.step))

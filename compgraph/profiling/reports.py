@@ -190,7 +190,7 @@ class ProfilePage:
         """
         file = Path(path)
         if file.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"a profile is drawn as an HTML page: give a name that ends in .html, not {file.name!r}")
+            raise ValueError(f"a profile is drawn as an HTML page: pass a name that ends in .html, not {file.name!r}")
         require_folder(file)
         file.write_bytes(self._html.encode())
 

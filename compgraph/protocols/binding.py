@@ -98,7 +98,7 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
     keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Value)), key=lambda k: k not in operand_names))
     for name in keywords:
         if name not in operand_names and options[name].dtype.kind not in "biu":
-            raise TypeError(f"{full_name(function)}: {name}= cannot be a node; give node.value")
+            raise TypeError(f"{full_name(function)}: {name}= cannot be a node; pass node.value")
     if keywords:
         operands += tuple(options.pop(k) for k in keywords)
         function = ops.keyworded(function, keywords)

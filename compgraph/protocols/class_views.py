@@ -59,7 +59,7 @@ for _name in (*CONVERSIONS, *_OPERATORS, "reduce", "deepcopy"):
 
 
 class _OpaqueArray(ndarray):
-    """The class of the array of references over whose memory views are made: reading an element raises."""
+    """An object array that is the memory of views; its only element is a `_Leak`, so C code that reads it raises."""
 
 
 _element = np.empty((), object)
@@ -67,7 +67,7 @@ _element[()] = _Leak()
 
 
 class ClassView(ClassViews):
-    """The part of a view that is common to all subclasses: it precedes ``np.ndarray`` among their bases."""
+    """Base of all classes of views; it precedes ``np.ndarray`` in their method resolution order."""
 
     __slots__ = ()
     viewed_class: type[ndarray] = ndarray
@@ -82,12 +82,12 @@ class ClassView(ClassViews):
 
     def view(self, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
         """Return a view as a class, or the array itself as ``np.ndarray``."""
-        kind = dtype if type is None else type
-        if kind is ndarray:
+        target = dtype if type is None else type
+        if target is ndarray:
             return self.traced
-        if kind is ops.NO_VALUE:
+        if target is ops.NO_VALUE:
             return _with_class_of(self, self.traced.view())
-        return view_as(self.traced, kind, self) if _is_array_class(kind) else _with_class_of(self, self.traced.view(dtype))
+        return view_as(self.traced, target, self) if _is_array_class(target) else _with_class_of(self, self.traced.view(dtype))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: Any) -> Any:
         """Record a ufunc on the arrays without their classes; the result has the class if an input has it."""
@@ -256,7 +256,7 @@ def _nested_elements(array: Any) -> Any:
 
 
 def _with_class_of(view: ClassView, result: Any) -> Any:
-    """Give floating results of an operation on a view its class and attributes; single numbers only if it has ufuncs."""
+    """Give floating results of an operation on a view its class; 0-d ones only if the class overrides ``__array_ufunc__``."""
     if type(result) in (list, tuple):
         return type(result)([_with_class_of(view, part) for part in result])
     is_array = isinstance(result, Value) or type(result) in BUFFERS or type(result) is ndarray

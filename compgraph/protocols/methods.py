@@ -25,8 +25,8 @@ from ..guards import (
     hash_scalars_by_value,
     is_within_operator,
     make_raising_setter,
+    note_dot_method,
     note_guard,
-    note_method,
 )
 from ..inplace import Flat, mark_copied_row, numpy_writes
 from ..values import (
@@ -125,7 +125,7 @@ def _astype(
 ) -> Any:
     dtype = np.dtype(dtype)
     if dtype.kind not in "biufc":
-        raise TypeError(f"a node holds numbers; use node.value.astype({dtype}) where its graph is not needed any more")
+        raise TypeError(f"a node holds numbers; use node.value.astype({dtype}) if its graph is no longer needed")
     return bind(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
 
 
@@ -185,12 +185,12 @@ def _round(self: Value, digits: int | None = None) -> Any:
         raise TypeError("round takes a single number; use np.round for an array")
     if digits is not None:
         return np.round(self, digits)
-    rounded_value = _rounded(self.item())
-    note_guard("round()", _rounded, (self,), rounded_value, source_lines.user_frame(2))
+    rounded_value = _round_number(self.item())
+    note_guard("round()", _round_number, (self,), rounded_value, source_lines.user_frame(2))
     return rounded_value
 
 
-def _rounded(number: Operand) -> Any:
+def _round_number(number: Operand) -> Any:
     return round(np.asarray(number).item())
 
 
@@ -218,13 +218,13 @@ def _read_only_property(read: Callable[..., Any], name: str) -> property:
 
 def _value_attribute(name: str) -> Any:
     """A getter of an attribute of the node's value; of a node without history, of the node's own memory."""
-    by_numpy = getattr(ndarray, name).__get__
+    read_memory = getattr(ndarray, name).__get__
 
     def read(self: Value) -> Any:
         try:
             return getattr(self.raw_value, name)
         except AttributeError:
-            return getattr(self.raw_value, name) if has_history(self) else by_numpy(self)
+            return getattr(self.raw_value, name) if has_history(self) else read_memory(self)
 
     return read
 
@@ -284,7 +284,7 @@ def _ufunc_method(ufunc: np.ufunc) -> Any:
 
 
 def _array_priority(self: Any) -> float:
-    note_method(self, source_lines.frame_up(1))
+    note_dot_method(self, source_lines.frame_up(1))
     return 1e6
 
 

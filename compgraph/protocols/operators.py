@@ -41,7 +41,10 @@ _VARIABLES = with_tracers({VariableNode})
 
 def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """The operator and the reflected operator of a binary function."""
-    by_numpy, reflected_by_numpy = _ufunc_operator(function, is_reflected=False), _ufunc_operator(function, is_reflected=True)
+    numpy_operator, reflected_numpy_operator = (
+        _ufunc_operator(function, is_reflected=False),
+        _ufunc_operator(function, is_reflected=True),
+    )
     is_power = not isinstance(function, np.ufunc)  # `ops.power`
     has_fast_path = is_power or (function in ops.SMOOTH_UFUNCS and function.nout == 1)
     may_repeat, may_raise = name == "mul", name in guarded_errors.RAISING_OPERATORS
@@ -74,7 +77,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 return NotImplemented
             if is_within_operator(self):
                 return call_on_elements(compute, (self, other))
-        return by_numpy(self, other)
+        return numpy_operator(self, other)
 
     def reflected(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
@@ -93,7 +96,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and is_within_operator(self):
             return call_on_elements(compute, (other, self))
-        return reflected_by_numpy(self, other)
+        return reflected_numpy_operator(self, other)
 
     return forward, reflected
 
@@ -111,7 +114,7 @@ def _ufunc_operator(function: Callable[..., Any], is_reflected: bool) -> Callabl
 
 
 def _takes_precedence(other: object) -> bool:
-    """Whether the other operand's operator runs: that of SciPy's sparse matrices, whose operators handle nodes."""
+    """Whether an operand's own operator takes precedence, as that of SciPy's sparse matrices, which handles nodes."""
     return type(other).__module__.startswith("scipy.sparse")
 
 
@@ -145,16 +148,16 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray, array.array, deque)
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:
-    by_numpy, by_array = _ufunc_operator(ufunc, is_reflected=False), getattr(ndarray, f"__{name}__")
+    ufunc_operator, array_operator = _ufunc_operator(ufunc, is_reflected=False), getattr(ndarray, f"__{name}__")
 
     def compare(self: Value, other: object) -> Any:
         if isinstance(other, Value) or type(other) in PLAIN_TYPES:
             return bind(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             require_history(self)
-            return by_array(np.asarray(self.raw_value), other)  # a number never equals text, so nothing is recorded
+            return array_operator(np.asarray(self.raw_value), other)  # a number never equals text, so nothing is recorded
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
-            return by_numpy(self, other)
+            return ufunc_operator(self, other)
         return bind(ufunc, (self, other))
 
     return compare
@@ -165,7 +168,7 @@ def _in_place(name: str, forward: Callable[..., Any]) -> Any:
 
     An update of a variable writes plain numbers in place and is not recorded.
     """
-    by_numpy = getattr(ndarray, f"__i{name}__")
+    array_operator = getattr(ndarray, f"__i{name}__")
 
     def in_place(self: Value, other: object) -> Any:
         if self.is_scalar:
@@ -176,13 +179,16 @@ def _in_place(name: str, forward: Callable[..., Any]) -> Any:
             if type(other) not in OPERAND_TYPES:
                 other = as_operand(other)
             variable: Any = root
-            variable.update(lambda array: by_numpy(self.raw_value, to_values(other)), (other,))
+            variable.update(lambda array: array_operator(self.raw_value, to_values(other)), (other,))
             return self
         result = forward(self, other)
         if result is NotImplemented:
             return result
         if np.shape(result) != self.shape:  # also if only axes of length one are added in front
-            raise ValueError(f"__i{name}__: the result has shape {np.shape(result)}, but its target {self.shape}")
+            raise ValueError(
+                f"__i{name}__: the result has shape {np.shape(result)}, but its target {self.shape}. Compute a "
+                "new array, as by a = a + b"
+            )
         store(self, ..., result, "same_kind")
         return self
 

@@ -46,7 +46,7 @@ class Primitive:
             ops.raise_for_foreign_options(self.opname, options.keys() - self._signature.parameters.keys(), FOREIGN_OPTIONS)
             raise TypeError(f"{self.opname}() {error}") from None
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
-            raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node; give node.value")
+            raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node; pass node.value")
         args, options = bound.args, bound.kwargs
         if name is None and not any(isinstance(a, Value) for a in args):
             return self.function(*args, **options)
@@ -110,11 +110,11 @@ def primitive(function: Callable[..., Any] | None = None, *, opname: str | None 
     if not callable(function):
         raise TypeError(f"cg.primitive makes an operation of a function of arrays, not of a {type(function).__name__}")
     if opname is None and not hasattr(function, "__name__"):
-        raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; give one with cg.primitive(opname=...)")
+        raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; pass one, cg.primitive(opname=...)")
     new_primitive = Primitive(function, opname)
     existing = ops.function_by_opname(new_primitive.opname)
     if existing is not None and getattr(existing, "__module__", None) != function.__module__:
-        raise ValueError(f"an operation called {new_primitive.opname!r} exists; give another with cg.primitive(opname=...)")
+        raise ValueError(f"an operation called {new_primitive.opname!r} exists; pass another, cg.primitive(opname=...)")
     ops.register_user_function(function, new_primitive.opname)
     return new_primitive
 
@@ -181,7 +181,7 @@ def _compute_without_nodes(function: Callable[..., Any], args: tuple[Any, ...], 
 
 
 def _without_operands(value: Any) -> Any:
-    """The arrays in `value` as nodes without operands."""
+    """Convert the arrays in `value` to nodes without operands."""
     return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert_leaf(value)
 
 

@@ -102,7 +102,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         raise TypeError(f"np.{ufunc.__name__}: where= leaves values undefined without out=; use np.where(mask, result, other)")
     nodes = [k for k, v in options.items() if isinstance(v, Value)]
     if nodes:
-        raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node; give node.value")
+        raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node; pass node.value")
     function: Any = ufunc
     is_piecewise = ufunc in ops.PIECEWISE
     if is_piecewise and ufunc in ops.COMPLEX_FORMS and any(np.iscomplexobj(x) for x in inputs):
@@ -177,5 +177,5 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
 
 
 def _named_indices(indices: list[Any]) -> dict[str, Any]:
-    """The indices of ``reduceat``, plain, as an option; none for other methods."""
+    """Return the indices of ``reduceat`` as an option, a plain array; no option for other methods."""
     return {"indices": np.asarray(to_values(indices[0]))} if indices else {}

@@ -529,12 +529,12 @@ _ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # they read nodes that are not
 
 def _rebind_for_nodes(function: FunctionType) -> Any:
     """Return a function that runs rebound if a node is among the arguments, else unchanged."""
-    make = functools.cache(lambda: rebind(function))
+    rebound_function = functools.cache(lambda: rebind(function))
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
         if function.__name__ in _ALWAYS_REBOUND or any(map(contains_node, (*args, *kwargs.values()))):
-            return make()(*args, **kwargs)
+            return rebound_function()(*args, **kwargs)
         if any(value is NUMPY for value in (*args, *kwargs.values())):
             args = tuple([np if value is NUMPY else value for value in args])
             kwargs = {name: np if value is NUMPY else value for name, value in kwargs.items()}

@@ -40,7 +40,7 @@ from ..guards import (
     log_untracked,
     logged_guards,
     lost_guards,
-    note_loaded,
+    note_unpickling,
     reduce_ancestors,
     watch_shapes,
 )
@@ -65,6 +65,7 @@ from ..values import (
     require_unbatched,
     untracked,
 )
+from .moved import RENAMED_OPERATIONS
 from .pickled_functions import pickled_form, resolve_function
 
 
@@ -301,7 +302,7 @@ class GraphEncoder:
             name,
             self._lines[line_key],
             node.scope,
-            getattr(node, "origin", None) or getattr(node, "declared", None),
+            getattr(node, "origin", None) or getattr(node, "declared_shape", None),
             None if node.args else self._copied_guards.latest_guard(node, self._last, self.now),
             node.untracked_read - self.now if hasattr(node, "untracked_read") else None,
         )
@@ -382,7 +383,7 @@ def _require_picklable(node: Any) -> None:
 
 
 # By operation, the new names of options in pickles of earlier versions.
-_RENAMED_OPTIONS = {"scatter": {"layout": "index_counts"}, "added_at": {"places": "positions"}}
+_RENAMED_OPTIONS = {"scatter": {"layout": "index_counts"}, "scatter_add": {"places": "positions"}}
 
 
 def _rebuild_node(
@@ -396,27 +397,28 @@ def _rebuild_node(
     name: str | None,
     line: str | None,
     scope: tuple[str, ...],
-    origin_or_declared: tuple[Any, ...] | Origin | None = None,
+    origin_or_shape: tuple[Any, ...] | Origin | None = None,
     lost_guard: tuple[str, float] | None = None,
     read_sequence_number: float | None = None,
 ) -> Any:
     """Rebuild a node from its parts, with a sequence number below that of every later node."""
     _advance_past(sequence_number)
-    new_names = _RENAMED_OPTIONS.get(function.rpartition(":")[2]) if isinstance(function, str) else None
+    opname = function.rpartition(":")[2] if isinstance(function, str) else ""
+    new_names = _RENAMED_OPTIONS.get(RENAMED_OPERATIONS.get(opname, opname))
     options = {new_names.get(key, key): value for key, value in options.items()} if new_names and options else options
     node = rebuild_node(cls, _decode(plain), resolve_function(function), args, options or NO_OPTIONS, sequence_number, name)
     node.code, node.instruction, node._scope = line, 0, scope
     if cls in TRACKED_CLASS_OF:  # restores that the shape was not read
         node.__class__ = cls
         untracked[id(node)] = weakref.ref(node)
-    if isinstance(origin_or_declared, Origin):
-        node.origin = origin_or_declared
-    elif origin_or_declared is not None:
-        node.declared = origin_or_declared
+    if isinstance(origin_or_shape, Origin):
+        node.origin = origin_or_shape
+    elif origin_or_shape is not None:
+        node.declared_shape = origin_or_shape
         watch_shapes(node)
     if read_sequence_number is not None:
         node.untracked_read = read_sequence_number
-    note_loaded()
+    note_unpickling()
     if lost_guard is not None:
         log_lost_guard(node, *lost_guard)
     return node

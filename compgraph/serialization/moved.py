@@ -63,6 +63,9 @@ RENAMED: dict[str, str] = {
     "_loaded": "_rebuild_guards",
 }
 
+# Former opnames in pickles, and the present ones.
+RENAMED_OPERATIONS = {"added_at": "scatter_add", "laid": "scatter_to_buffer"}
+
 
 class Moved:
     """A finder and loader, last in `sys.meta_path`, of modules by their old names."""

@@ -25,7 +25,8 @@ from ..values import ConstantNode, Value, VariableNode, describe, require_histor
 FORMAT = 1
 STRUCTURE = ".structure"
 KINDS = "biufcmMSU"  # of dtypes that are saved without pickle
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, TypeError, ValueError)  # reading other files
+# Errors that reading a damaged file, or one of another program, may raise.
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, TypeError, ValueError)
 Array = np.ndarray[Any, Any]
 KeyPath = tuple[Any, ...]  # the keys and indices that lead to a part of a tree
 

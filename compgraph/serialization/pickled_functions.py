@@ -21,6 +21,7 @@ from .. import ops
 from ..frames import frame_up
 from ..protocols import Primitive
 from ..values import variable_hooks
+from .moved import RENAMED_OPERATIONS
 
 _unpickled_callables: dict[str, Any] = {}  # by opname: unpickled callables that take no attributes
 
@@ -165,7 +166,7 @@ def resolve_function(name: object) -> Any:
     if not isinstance(name, str):
         return name
     module, is_importable_name, path = name.rpartition(":")
-    function = import_function(module, path) if is_importable_name else ops.function_by_opname(path)
+    function = import_function(module, path) if is_importable_name else ops.function_by_opname(RENAMED_OPERATIONS.get(path, path))
     if function is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
     for prepare in variable_hooks:  # the import may have added functions to prepare

@@ -21,7 +21,7 @@ from .tracing_contexts import (
     Strict,
     Tracing,
     after_trace,
-    has_left_trace,
+    is_after_trace,
     is_compiling,
     is_retraceable,
     is_tracing,
@@ -32,7 +32,7 @@ from .tracing_contexts import (
 
 __all__ = [
     "ERROR_RETRACERS", "LOGS", "OPAQUE_CLASSES", "RETRACERS", "LeakError", "LeakWarning", "RetraceError", "Strict", "Tracing",
-    "after_trace", "format_locations", "has_compiled_code", "has_left_trace", "is_compiling", "is_library", "is_retraceable",
+    "after_trace", "format_locations", "has_compiled_code", "is_after_trace", "is_compiling", "is_library", "is_retraceable",
     "is_tracing", "leak_message", "library_folders", "make_leak_error", "retracing", "strict",
     "user_line_of", "variable_of", "without_tracing",
 ]  # fmt: skip

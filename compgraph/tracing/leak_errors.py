@@ -303,7 +303,7 @@ class LeakError(TypeError):
 
     __module__ = "compgraph"  # the public module, for tracebacks
 
-    # The user's code and instruction. An error of C code from the same location has replaced this one; see `explain_error`.
+    # The user's code and instruction. C code may replace this error by one of its own there; see `explain_error`.
     location: tuple[Any, int] | None = None
 
     def __reduce__(self) -> Any:

@@ -15,17 +15,18 @@ T = TypeVar("T")
 _tracing: ContextVar[bool] = layered_variable("tracing", False, is_read=True)
 _compiling: ContextVar[bool] = layered_variable("compiling", False)
 is_tracing = _tracing.get  # whether new values are tracers
-_left_trace: ContextVar[bool] = layered_variable("left", False)
-has_left_trace = _left_trace.get  # whether operands that are tracers are those of a finished trace; see `after_trace`
+_after_trace: ContextVar[bool] = layered_variable("after_trace", False)
+is_after_trace = _after_trace.get  # whether tracers among the operands belong to a finished trace; see `after_trace`
 # Whether a function is traced for compilation: integer tracers raise on conversion, and values that steer Python become guards.
 is_compiling = _compiling.get
 
 
-_MAX_RETRACES = 100  # of one call of an operator: each replaces calls in another module, unless a copy of the old code runs
+_MAX_RETRACES = 100  # of one call of an operator; each replaces the calls of one more module, unless a copy of the old code runs
 _retraceable: ContextVar[bool] = ContextVar("retraceable", default=False)
 is_retraceable = _retraceable.get  # whether a `RetraceError` is handled by an operator
+# Called with the frame that reads a tracer's values; raise a `RetraceError` if they have replaced the code of the frame.
 RETRACERS: list[Callable[[FrameType], None]] = []
-# Called with an error of the traced function; they return whether they have replaced code, so that it is to be traced again.
+# Called with an error of the traced function; return whether they have replaced its code, so that it has to be traced again.
 ERROR_RETRACERS: list[Callable[[Exception], bool]] = []
 
 
@@ -43,7 +44,7 @@ def retracing(trace: Callable[[], T]) -> T:
             except RetraceError:
                 pass
             except Exception as error:
-                if not any(is_repaired(error) for is_repaired in ERROR_RETRACERS):
+                if not any(has_replaced_code(error) for has_replaced_code in ERROR_RETRACERS):
                     raise
     finally:
         _retraceable.reset(token)
@@ -127,7 +128,7 @@ def after_trace() -> Setting:
 
     Otherwise, while another thread traces, results are tracers, because the operands may be those of a running function.
     """
-    return Setting({recording: True, _left_trace: True})
+    return Setting({recording: True, _after_trace: True})
 
 
 def strict() -> Strict:

@@ -90,7 +90,7 @@ class Structure:
         """Return a tree of this structure with new leaves."""
         new_leaves = list(leaves)
         if len(new_leaves) != self.num_leaves:
-            raise ValueError(f"the structure has {self.num_leaves} leaves, and {len(new_leaves)} were given")
+            raise ValueError(f"the structure has {self.num_leaves} leaves, and {len(new_leaves)} were passed")
         return self._rebuild(iter(new_leaves))
 
     def _rebuild(self, leaves: Iterator[Any]) -> Any:

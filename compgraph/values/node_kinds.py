@@ -18,6 +18,7 @@ MultiOutput        not a node: the record of an operation with several outputs
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -120,15 +121,21 @@ class PlaceholderNode(Node):
 
     Attributes
     ----------
-    declared : tuple of int or None
-        The declared shape; None for an axis of any length.
+    declared_shape : tuple of int or None
+        Its shape, as passed to `placeholder`; None for an axis of any length.
     """
 
-    __slots__ = ("declared",)
+    __slots__ = ("declared_shape",)
     kind = "placeholder"
     noun = "placeholder"
 
-    declared: tuple[int | None, ...]
+    declared_shape: tuple[int | None, ...]
+
+    @property
+    def declared(self) -> tuple[int | None, ...]:
+        """The former name of `declared_shape`."""
+        warnings.warn("PlaceholderNode.declared is now PlaceholderNode.declared_shape", DeprecationWarning, stacklevel=2)
+        return self.declared_shape
 
 
 class InertPlaceholderNode(PlaceholderNode):
@@ -253,7 +260,7 @@ def _notify_freed(node: NDArray[Any]) -> None:
 
 
 class MultiOutput:
-    """The record of an operation with several outputs. Each output is a node with function `ops.Output` and this operand.
+    """The record of an operation with several outputs. The function of each output is an `ops.Output`, its operand this record.
 
     The attributes are those of `Node`; `raw_value` is the tuple of all outputs.
     """
@@ -396,7 +403,7 @@ def new_argument(argument: NDArray[Any]) -> Any:
         if type(argument) in ops.FLOAT_SCALARS:
             node.raw_value = argument
         return node
-    return new_leaf(ops.copy_as_laid(np.asarray(argument)), ArgumentNode, None)
+    return new_leaf(ops.copy_with_layout(np.asarray(argument)), ArgumentNode, None)
 
 
 def is_python_arithmetic(value: Any) -> bool:

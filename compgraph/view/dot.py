@@ -91,7 +91,7 @@ class _Writer:
                 dot.node(f"n{entry_number}", **label, **_style(entry, self._theme), id=f"node-{entry_number}")
         for label_box, name, text in self._labels:
             if label_box == box:
-                dot.node(name, escaped(text), **LABEL_STYLE, fontcolor=self._theme.cotangent, id=name)
+                dot.node(name, escape_label(text), **LABEL_STYLE, fontcolor=self._theme.cotangent, id=name)
         for number, inner in reversed(list(enumerate(self._drawing.boxes))):
             if inner.parent != box:
                 continue
@@ -100,13 +100,13 @@ class _Writer:
                 continue
             with dot.subgraph(name=f"cluster_{number}") as cluster:
                 style = BOX_STYLE | _box_style(inner, self._theme, depth)
-                cluster.attr(label=escaped(inner.title), id=f"box-{number}", **style)
+                cluster.attr(label=escape_label(inner.title), id=f"box-{number}", **style)
                 self.add_inside(cluster, number, depth + 1)
 
     def _add_closed(self, dot: Any, number: int, box: Box) -> None:
         """Declare a closed box: one node, whose label counts its entries."""
         count = sum(number in _enclosing_boxes(self._drawing, entry.box) for entry in self._drawing.entries)
-        label = escaped(f"{box.title}\n{count} {'node' if count == 1 else 'nodes'}")
+        label = escape_label(f"{box.title}\n{count} {'node' if count == 1 else 'nodes'}")
         colors = {"fillcolor": self._theme.inner_box, "color": self._theme.box_line, "fontcolor": self._theme.text}
         dot.node(f"box{number}", label, id=f"box-{number}", shape="box", style="rounded,filled", penwidth="2", **colors)
 
@@ -132,7 +132,7 @@ class _Writer:
             if not arrow.label or (ends_at_box and counts[source, target] > 1):
                 yield source, end, style
             elif arrow.loop_carried:
-                yield source, end, {**style, "label": escaped(arrow.label)}
+                yield source, end, {**style, "label": escape_label(arrow.label)}
             else:
                 middle = f"label{number}"
                 self._labels.append((self._common_box(arrow), middle, arrow.label))
@@ -246,7 +246,7 @@ def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
     is_single_line = "\n" not in entry.label
     order = {"ordering": "in"} if count > 1 else {}
     if not 2 <= count <= MAX_PORTS:
-        label = escaped(entry.label) if is_single_line or not entry.has_symbol else f"<{_html_lines(entry)}>"
+        label = escape_label(entry.label) if is_single_line or not entry.has_symbol else f"<{_html_lines(entry)}>"
         size = {"fontsize": SYMBOL_SIZE, "margin": "0"} if entry.has_symbol and is_single_line else {}
         return {"label": label, **size, **order}
     is_sideways = direction == "LR"
@@ -290,7 +290,7 @@ def _style(entry: Entry, theme: Theme) -> dict[str, str]:
     return {**style, "penwidth": "4", "color": theme.mark} if entry.marked else style
 
 
-def escaped(text: str) -> str:
+def escape_label(text: str) -> str:
     """Return a DOT label that shows a text literally; unprintable characters are escaped as in Python."""
     import graphviz
 

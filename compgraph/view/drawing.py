@@ -30,19 +30,19 @@ from .labels import (
 from .write_history import Item, Steps, Uses, steps_behind, value_at_creation
 
 MAX_LENGTH = 200  # operations in a part
-MIN_PARTS = 3  # parts in a run
+MIN_PARTS = 3  # parts of a fold
 MAX_SEARCHED = 50_000  # nodes, those nearest to the output
 
 
 @dataclass
 class Fold:
-    """A run of equal parts: for each part its nodes, in the same order."""
+    """Consecutive equal parts, which are drawn once: for each part its nodes, in the same order."""
 
     parts: list[list[Item]]
 
 
-def folds_of(uses: Uses) -> list[Fold]:
-    """Return the runs of equal parts of a graph. Of overlapping runs, the one that hides most nodes is chosen.
+def find_folds(uses: Uses) -> list[Fold]:
+    """Return the consecutive equal parts of a graph. Of overlapping folds, the one that hides most nodes is chosen.
 
     Two parts are equal if they have the same operations, in the order in which they were recorded, with results of the same
     shape and dtype, and if each operand was recorded the same number of operations before, or is the same node. A leaf belongs
@@ -67,7 +67,7 @@ def folds_of(uses: Uses) -> list[Fold]:
     counts = Counter(operand for operand in operands if operand in local_nodes and operand not in positions)
     shared_leaves = {leaf for leaf, count in counts.items() if count >= MIN_PARTS}
     candidates = [
-        _RunSearch(uses, operations, positions, first_uses, nodes).folds()
+        _FoldSearch(uses, operations, positions, first_uses, nodes).folds()
         for nodes in ([local_nodes, local_nodes - shared_leaves] if shared_leaves else [local_nodes])
     ]
     return max(candidates, key=lambda folds: sum(len(part) for fold in folds for part in fold.parts[1:]))
@@ -84,8 +84,8 @@ def _use_spans(operations: list[Item], positions: dict[Item, int], uses: Uses) -
 
 
 @dataclass(frozen=True)
-class _RunSearch:
-    """A search for runs of equal parts. Nodes in `local_nodes` belong to one part; all parts share the other nodes."""
+class _FoldSearch:
+    """A search for consecutive equal parts. Nodes in `local_nodes` belong to one part; all parts share the other nodes."""
 
     uses: Uses
     operations: list[Item]
@@ -94,17 +94,17 @@ class _RunSearch:
     local_nodes: set[Item]
 
     def folds(self) -> list[Fold]:
-        """Return the runs of equal parts."""
+        """Return the folds; they do not overlap."""
         codes: dict[Any, int] = {}
         keys = np.array([codes.setdefault(self._equality_key(node), len(codes)) for node in self.operations], dtype=np.int64)
         folds = []
-        for start, period, count in _runs(keys, [getattr(node, "scope", ()) for node in self.operations]):
+        for start, period, count in _find_repetitions(keys, [getattr(node, "scope", ()) for node in self.operations]):
             parts = [self.operations[start + k * period : start + (k + 1) * period] for k in range(count)]
             folds.append(Fold([self._with_leaves(part) for part in parts]))
         return folds
 
     def _equality_key(self, node: Item) -> Any:
-        """Return a key that equal operations share; see `folds_of`."""
+        """Return a key that equal operations share; see `find_folds`."""
         operands = []
         for operand in self.uses[node]:
             distance = self.positions[node] - self.first_uses[operand]
@@ -127,22 +127,22 @@ def _part_kind(node: Item) -> tuple[Any, ...]:
     return type(node), getattr(node, "shape", None), getattr(node, "dtype", None)
 
 
-def _runs(keys: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int, int]]:
-    """Return start, period and count of runs that do not overlap."""
+def _find_repetitions(keys: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int, int]]:
+    """Return start, period and count of repetitions that do not overlap."""
     candidates = []
     for period in range(1, min(MAX_LENGTH, len(keys) // MIN_PARTS) + 1):
         for start, length in _true_runs(keys[period:] == keys[:-period], period * (MIN_PARTS - 1)):
-            start, count = _align_run(start, length + period, period, scopes)
+            start, count = _align_repetition(start, length + period, period, scopes)
             if count >= MIN_PARTS:
                 candidates.append(((count - 1) * period, -period, start, count))
     is_covered = np.zeros(len(keys), dtype=bool)
-    chosen = []
-    for _, negative, start, count in sorted(candidates, reverse=True):
-        span = slice(start, start - negative * count)
+    repetitions = []
+    for _, negative_period, start, count in sorted(candidates, reverse=True):
+        span = slice(start, start - negative_period * count)
         if not is_covered[span].any():
             is_covered[span] = True
-            chosen.append((start, -negative, count))
-    return chosen
+            repetitions.append((start, -negative_period, count))
+    return repetitions
 
 
 def _true_runs(is_equal: np.ndarray[Any, Any], min_length: int) -> Iterator[tuple[int, int]]:
@@ -153,8 +153,8 @@ def _true_runs(is_equal: np.ndarray[Any, Any], min_length: int) -> Iterator[tupl
     yield from zip(starts[long].tolist(), lengths[long].tolist(), strict=True)
 
 
-def _align_run(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
-    """Return start and count of a run whose parts begin with a scope: the outermost that begins in the first part."""
+def _align_repetition(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
+    """Return start and count of a repetition whose parts begin with a scope: the outermost that begins in the first part."""
     best, fewest = 0, math.inf
     for shift in range(min(period, length) if start else 0):
         here, before = scopes[start + shift], scopes[start + shift - 1]
@@ -275,7 +275,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class ExtraTexts:
-    """Options: the texts on entries besides operation and name."""
+    """Additional texts on entries, besides operation and name."""
 
     values: bool = False
     shapes: bool = False
@@ -304,7 +304,7 @@ def draw_graph(
     """Draw the graph that ends at `output`; the arguments are those of `visualize_at`."""
     steps = steps_behind(output)
     uses = steps.uses
-    folds = folds_of(uses) if fold or (fold is None and len(uses) > FOLDED_FROM) else []
+    folds = find_folds(uses) if fold or (fold is None and len(uses) > FOLDED_FROM) else []
     parts = [_select_drawn_part(each, mark) for each in folds]
     counterparts = {
         node: drawn for each, part in zip(folds, parts, strict=True) for other in each.parts if other is not part
@@ -500,7 +500,7 @@ def _add_cotangents(
     """Write each cotangent on the arrow out of its node, or on the node itself unless exactly one arrow leaves it."""
     drawn_cotangents = {node: cotangents[node] for node in uses if isinstance(node, Value) and node in cotangents}
     if not drawn_cotangents:
-        raise ValueError("none of the cotangents belongs to a node of this graph; give a mapping from nodes to cotangents")
+        raise ValueError("none of the cotangents belongs to a node of this graph; pass a mapping from nodes to cotangents")
     outgoing: dict[Item, list[tuple[Item, int]]] = {}
     for node, operands in uses.items():
         for position, operand in enumerate(operands):

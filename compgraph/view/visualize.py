@@ -136,10 +136,11 @@ def visualize_at(
     r"""Draw the graph that ends at a node, or a compiled program.
 
     Variables are light blue, placeholders light blue with a dashed border, constants orange, operations purple. An arrow leads
-    from each operand to the operation that uses it. Operations are labeled with their symbol or opname, and the name if the user
-    gave one. A variable without a name has the name of the Python variable it was assigned to; a constant shows its number.
-    Names are typeset: ``W_1`` with a subscript, ``alpha`` as a Greek letter. A write, as ``y[0] =``, leads from the array before
-    it to later readers of the array. In SVG and HTML, each node has a tooltip: its formula, shape, dtype, value and line of code.
+    from each operand to the operation that uses it. Operations are labeled with their symbol or opname, and the user's name
+    if there is one. A variable without a name has the name of the Python variable it was assigned to; a constant shows its
+    number. Names are typeset: ``W_1`` with a subscript, ``alpha`` as a Greek letter. A write, as ``y[0] =``, leads from the
+    array before it to later readers of the array. In SVG and HTML, each node has a tooltip: its formula, shape, dtype,
+    value and line of code.
 
     For a compiled function, the program compiled last is drawn. Operations of one pass through memory share a box, whose title
     is the number of elements. A box with a thick border is a loop, titled with its number of iterations; dashed arrows lead from
@@ -231,9 +232,9 @@ def visualize_at(
     if theme is not None and theme not in THEMES:
         raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
     if format is not None and filename is None:
-        raise ValueError(f"format={format!r} is the format of a file; give a filename too")
+        raise ValueError(f"format={format!r} is the format of a file; pass a filename too")
     if dpi is not None and filename is None:
-        raise ValueError(f"dpi={dpi!r} is the resolution of a PNG file; give a filename too, or call save(filename, dpi=)")
+        raise ValueError(f"dpi={dpi!r} is the resolution of a PNG file; pass a filename too, or call save(filename, dpi=)")
     if is_compiled:
         options = ProgramOptions(limit, shapes, dtypes, scopes, fold)  # type: ignore[arg-type]
         drawing = drawing_of_program(node, options, mark=mark, values=values, lines=lines, adjoints=adjoints)  # type: ignore[arg-type]

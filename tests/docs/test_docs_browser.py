@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOW_TO_GET_IT = 'pip install ".[docs]"'
 PATIENCE = 900  # seconds for a build, on a machine with much else to do
 
-NAMES = ["index", "tutorial", "how_it_works", "comparison", "numpy", "escapes", "special_points", "howto/debug", "contributing"]
+NAMES = ["index", "tutorial", "how_it_works", "comparison", "numpy", "leaks", "special_points", "howto/debug", "contributing"]
 NAMES += ["examples", *(f"notebooks/{path.stem}" for path in sorted((ROOT / "notebooks").glob("*.ipynb")))]
 NAMES += ["reference/compgraph", "reference/generated/compgraph.Node", "reference/generated/autodiff.optimizers.minimize"]
 # Elements beyond the right edge of the window that cannot be reached by scrolling their box.

@@ -30,8 +30,8 @@ def _resolve_shape(shape: object, size: int) -> tuple[int, ...]:
     """The new shape of an element of `size` numbers, with -1 replaced by a length."""
     lengths = tuple(np.atleast_1d(np.asarray(shape, int)).tolist())
     known = math.prod(n for n in lengths if n != -1)
-    is_open = lengths.count(-1) == 1
-    if lengths.count(-1) > 1 or (is_open and (not known or size % known)) or (not is_open and known != size):
+    has_unknown = lengths.count(-1) == 1
+    if lengths.count(-1) > 1 or (has_unknown and (not known or size % known)) or (not has_unknown and known != size):
         raise ValueError(f"cannot reshape array of size {size} into shape {lengths}")
     return tuple([size // known if n == -1 else n for n in lengths])
 

@@ -208,7 +208,7 @@ RULES_BY_OPNAME |= {
     **dict.fromkeys(("searchsorted", "polyval"), one_batched_operand(1)),
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "full_like"), like),
     **dict.fromkeys(("median", "quantile", "percentile", "nanmedian", "nanquantile", "nanpercentile"), quantile),
-    "folded": ufunc_reduce, "softmax": axis_or_all(-1), "log_softmax": axis_or_all(-1), "logsumexp": axis_or_all(None),
+    "ufunc_method": ufunc_reduce, "softmax": axis_or_all(-1), "log_softmax": axis_or_all(-1), "logsumexp": axis_or_all(None),
     **dict.fromkeys(("scipy_fft_fht", "scipy_fft_ifht"), last_axis),
     **{f"ndimage_{name}": single_axis for name in ("spline_filter1d", "spline_filter1d_back", "extended", "folded")},
     "scipy_signal_lfilter": lfilter,

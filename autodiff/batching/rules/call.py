@@ -137,7 +137,7 @@ def find_rule(function: Callable[..., Any]) -> BatchRule:
     if type(function) is ops.OnAxes:
         return RULES_BY_OPNAME["on_axes"]
     if type(function) is ops.UfuncMethod:
-        return RULES_BY_OPNAME["folded"]
+        return RULES_BY_OPNAME["ufunc_method"]
     opname = ops.opname_of(function)
     if opname in RULES_BY_OPNAME:
         return RULES_BY_OPNAME[opname]

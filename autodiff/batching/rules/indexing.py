@@ -137,9 +137,9 @@ def select(call: Call) -> Any:
     """``x[index]``."""
     x, *parts = call.values
     shape = np.shape(x)[1:] if call.has_batch_axis[0] else np.shape(x)
-    where = batch_index(shape, parts, call.has_batch_axis[1:], call.batch_size if call.has_batch_axis[0] else None)
-    has_nodes = any(isinstance(i, Value) for i in where.index)
-    selection = where.to_front(bind(getitem, (x, *where.index) if has_nodes else (x, where.index)))
+    batched_index = batch_index(shape, parts, call.has_batch_axis[1:], call.batch_size if call.has_batch_axis[0] else None)
+    has_nodes = any(isinstance(i, Value) for i in batched_index.index)
+    selection = batched_index.to_front(bind(getitem, (x, *batched_index.index) if has_nodes else (x, batched_index.index)))
     if selection.ndim == 1 and not has_ellipsis(parts):
         return np.copy(selection)  # a number of each element, which is not a view
     return selection
@@ -155,11 +155,11 @@ def scatter(call: Call) -> Any:
     index_counts, start = [], 1
     for width in call.options["index_counts"]:
         stop = start + 1 + width
-        where = batch_index(shape, call.values[start + 1 : stop], call.has_batch_axis[start + 1 : stop], size)
+        batched_index = batch_index(shape, call.values[start + 1 : stop], call.has_batch_axis[start + 1 : stop], size)
         updates = call.values[start] if call.has_batch_axis[start] else broadcast_batch(call.values[start], size)
-        updates = np.broadcast_to(pad_ndim(updates, len(where.shape)), (size, *where.shape))
-        operands += [where.from_front(updates), *where.index]
-        index_counts.append(len(where.index))
+        updates = np.broadcast_to(pad_ndim(updates, len(batched_index.shape)), (size, *batched_index.shape))
+        operands += [batched_index.from_front(updates), *batched_index.index]
+        index_counts.append(len(batched_index.index))
         start = stop
     return call.run(operands, index_counts=tuple(index_counts))
 

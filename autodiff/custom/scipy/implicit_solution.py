@@ -112,9 +112,9 @@ def _solve_with_tangents(
 
     primal_leaves = [_primal(leaf, level) for leaf in leaves]
     base = solution(name, primal_residual, x, primal_leaves, solve_again, verify)
-    at = base + polish(name, primal_residual, x, list(map(to_values, primal_leaves)), verify)
-    residual_tangent = _flatten_residual(residual)([at, *leaves]).tangent
-    matrix = require_regular(name, jacobian_of(lambda z: primal_residual([z, *primal_leaves]), at, ()))
+    point = base + polish(name, primal_residual, x, list(map(to_values, primal_leaves)), verify)
+    residual_tangent = _flatten_residual(residual)([point, *leaves]).tangent
+    matrix = require_regular(name, jacobian_of(lambda z: primal_residual([z, *primal_leaves]), point, ()))
     tangent = np.linalg.solve(matrix, -np.expand_dims(residual_tangent, -1))[..., 0]
     return tracer.like(
         base, np.reshape(tangent, (*residual_tangent.shape[:-1], *x.shape)) if x.ndim or residual_tangent.ndim > 1 else tangent[0]
@@ -138,12 +138,12 @@ def polish(
     `earlier_residual` is the residual at the solver's result, if known; the function must return it again.
     """
     with NoGraph():
-        at, size = np.asarray(x), float(np.max(np.abs(x), initial=1.0))
-        floor = 4 * np.finfo(np.result_type(at.dtype, np.float32)).eps * np.max(np.abs(x), initial=0.0)
-        last = np.inf
+        point, size = np.asarray(x), float(np.max(np.abs(x), initial=1.0))
+        floor = 4 * np.finfo(np.result_type(point.dtype, np.float32)).eps * np.max(np.abs(x), initial=0.0)
+        last_length = np.inf
         for _ in range(NEWTON_STEPS):
-            value = np.asarray(to_values(residual([at[()], *leaves])))
-            matrix = require_regular(name, to_values(jacobian_of(lambda z: residual([z, *leaves]), at[()], ())))
+            value = np.asarray(to_values(residual([point[()], *leaves])))
+            matrix = require_regular(name, to_values(jacobian_of(lambda z: residual([z, *leaves]), point[()], ())))
             if earlier_residual is not None:
                 require_same(name, np.zeros(value.shape), np.linalg.solve(matrix, value - earlier_residual), size)
                 earlier_residual = None
@@ -154,14 +154,14 @@ def polish(
                     f"{name}: the solver's result is not a solution (the next Newton step has length {length:.3g}), so it has "
                     "no derivative. Use smaller tolerances, more iterations or another start"
                 )
-            if length >= last:
+            if length >= last_length:
                 break  # the steps consist of rounding errors
-            at, last = at + np.reshape(step, at.shape), length
+            point, last_length = point + np.reshape(step, point.shape), length
             if length <= floor:
                 break
         if verify is not None:
-            verify(at[()])
-        return (at - x)[()]
+            verify(point[()])
+        return (point - x)[()]
 
 
 def require_regular(name: str, matrix: NDArray[Any]) -> Any:
@@ -199,8 +199,8 @@ class SolutionCall:
         for i, operand in zip(self.positions, operands, strict=False):
             leaves[i] = operand
         for node, operand in zip(self.captured, operands[len(self.positions) :], strict=True):
-            same = operand is node or operand is node.raw_value
-            if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
+            is_same = operand is node or operand is node.raw_value
+            if not is_same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated
                 raise ValueError(f"{self.name}: the captured {describe(node)} has changed since the call. Pass it by args=")
         return leaves
@@ -227,17 +227,17 @@ class SolutionCall:
         leaves = self._fill_leaves(operands)
         is_recorded = has_node(cotangent, out, *operands)
         with nullcontext() if is_recorded else NoGraph():
-            at = self._exact_solution(out, leaves)
-            matrix = require_regular(self.name, jacobian_of(lambda z: self.residual([z, *leaves]), at, ()))
-            weights = np.linalg.solve(np.transpose(matrix), -np.ravel(cotangent))
-            closure = TracedFunction(self.name, self.residual, [at, *leaves], [0, *[i + 1 for i in self.positions]])
+            point = self._exact_solution(out, leaves)
+            matrix = require_regular(self.name, jacobian_of(lambda z: self.residual([z, *leaves]), point, ()))
+            adjoint = np.linalg.solve(np.transpose(matrix), -np.ravel(cotangent))
+            closure = TracedFunction(self.name, self.residual, [point, *leaves], [0, *[i + 1 for i in self.positions]])
         (result,) = closure.results
         targets = [*closure.inputs[1:], *self.captured]
         nodes = collect(result, stop=[*closure.inputs, *self.captured])
         if not is_recorded:
-            weights = to_values(weights)
-            cotangents = owned_arrays(sweep(nodes, result, weights, set(targets), False, frozenset(targets)), targets, weights)
+            adjoint = to_values(adjoint)
+            cotangents = owned_arrays(sweep(nodes, result, adjoint, set(targets), False, frozenset(targets)), targets, adjoint)
             return [cotangents[x] for x in targets]
         with recording_on():
-            cotangents = sweep(nodes, result, np.ones_like(result) * weights, set(targets), True, frozenset(targets))
-            return [cotangents[x] if x in cotangents else connected_zeros(x, weights) for x in targets]
+            cotangents = sweep(nodes, result, np.ones_like(result) * adjoint, set(targets), True, frozenset(targets))
+            return [cotangents[x] if x in cotangents else connected_zeros(x, adjoint) for x in targets]

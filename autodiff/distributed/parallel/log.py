@@ -17,7 +17,7 @@ MIN_LABEL_WIDTH = 0.02  # smallest bar with a label, as a fraction of the width 
 _BLUES, _RED, _GREEN, _GREY = ("#2b6cb0", "#90b8de"), "#c53030", "#2f855a", "#718096"
 
 _EVENT_MARKERS = {"joined": ("^", _GREEN), "lost": ("X", _RED), "overtaken": ("D", _GREY)}
-_EVENT_LABELS = ("joins", "is lost", "is silent")
+_EVENT_LABELS = ("joins", "is lost", "is overtaken")
 
 
 class Record(NamedTuple):
@@ -104,22 +104,22 @@ class Log:
             rows = f"{r.rows.start}–{r.rows.stop - 1}" if len(r.rows) else ""
             milliseconds = f"{(r.end - r.begin) * 1000:.1f}" if len(r.rows) else ""
             table.append((str(r.step), r.machine, rows, f"{r.begin:.3f}", milliseconds, r.fault))
-        earlier = self._count - len(records)
-        return table, f"{earlier} earlier" if earlier else ""
+        omitted = self._count - len(records)
+        return table, f"{omitted} earlier" if omitted else ""
 
     def __str__(self) -> str:
-        table, earlier = self._table()
+        table, omission = self._table()
         widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
-        return "\n".join([lines[0], *([f"... {earlier}"] if earlier else []), *lines[1:]])
+        return "\n".join([lines[0], *([f"... {omission}"] if omission else []), *lines[1:]])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        table, earlier = self._table()
+        table, omission = self._table()
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table[0])
         body = "".join(_html_row(row) for row in table[1:])
-        caption = f"<caption>{html.escape(earlier)}</caption>" if earlier else ""
+        caption = f"<caption>{html.escape(omission)}</caption>" if omission else ""
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     # -------------------------------------------------------------------------------------------------- a picture
@@ -137,12 +137,12 @@ class Log:
         matplotlib.figure.Figure
             A line for each machine, with a blue bar for each share and its number of rows. Consecutive steps have different
             blues. Lost shares are hatched in red, late ones in grey. A triangle marks a machine that joined, a cross a lost
-            machine, a diamond a machine that was silent for too long.
+            machine, a diamond a machine that was silent for too long, so that others received its share.
         """
         try:
             from matplotlib.figure import Figure
-        except ImportError as missing:
-            raise ImportError('Log.plot needs Matplotlib: pip install "compgraph[examples]"') from missing
+        except ImportError as error:
+            raise ImportError('Log.plot needs Matplotlib: pip install "compgraph[examples]"') from error
         records = self._select(steps)
         machines = list(dict.fromkeys(r.machine for r in self._snapshot() if r in records))
         figure = Figure(figsize=(10, 1.4 + 0.5 * len(machines)), dpi=120, layout="constrained")

@@ -191,13 +191,13 @@ class Step:
     def _overtake_silent(self) -> None:
         """Assign to idle machines the shards of machines that are much slower than expected."""
         for share in self.pending:
-            longest = max(self.patience * share.expected, MIN_PATIENCE)
-            if share.task in self.overtaken or self.log.now() - share.start < longest or not self.pool.idle_members:
+            time_limit = max(self.patience * share.expected, MIN_PATIENCE)
+            if share.task in self.overtaken or self.log.now() - share.start < time_limit or not self.pool.idle_members:
                 continue
             if not self.is_done[slice(*share.shards)].all():
                 self.overtaken.add(share.task)
                 self.unassigned.append(share.shards)
-                self.log.add_event(self.pool.step, share.member.address, f"overtaken: silent for {longest:.2g} s")
+                self.log.add_event(self.pool.step, share.member.address, f"overtaken: silent for {time_limit:.2g} s")
                 self._assign()
 
     def _require_alive(self) -> None:

@@ -156,7 +156,7 @@ def compute_stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage
                 _raise_cyclic_writes(group)
             if earliest != phase.get(group):
                 phase[group] = earliest
-                changed = changed or bool(roots)
+                changed = changed or bool(roots)  # without writes, one pass in the order of recording suffices
     return {item: (phase[group_of(item, roots)], part[item]) for item in order}
 
 
@@ -257,9 +257,9 @@ def _best_cuts(elapsed: Any, crossing_costs: Any, count: int) -> list[int]:
     slowest_part = [np.where(np.arange(n + 1) == 0, 0.0, np.inf)]
     choices = []
     for _ in range(count):
-        with_next = np.maximum(slowest_part[-1][:, None], cost)
-        choices.append(np.argmin(with_next, axis=0))
-        slowest_part.append(with_next.min(axis=0))
+        slowest_with_next = np.maximum(slowest_part[-1][:, None], cost)
+        choices.append(np.argmin(slowest_with_next, axis=0))
+        slowest_part.append(slowest_with_next.min(axis=0))
     range_count = 1 + int(np.argmin([durations[n] for durations in slowest_part[1:]]))
     cuts = [n]
     for choice in reversed(choices[:range_count]):

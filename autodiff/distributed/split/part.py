@@ -148,8 +148,10 @@ class Part:
         self.number, self.port_parameters, self.remote_readers = number, port_parameters, remote_readers
         self.stages = [(links, StageGraph(graph)) for links, graph in stages]
         self.arrays = {i: unpack(array, copy=True) for i, array in arrays.items()}
-        make = None if optimizer is None else pickle.loads(optimizer)
-        self.optimizer: Optimizer | None = None if make is None or not self.arrays else make(list(self.arrays.values()))
+        make_optimizer = None if optimizer is None else pickle.loads(optimizer)
+        self.optimizer: Optimizer | None = (
+            None if make_optimizer is None or not self.arrays else make_optimizer(list(self.arrays.values()))
+        )
         if self.optimizer is not None and not clip_in_part:
             self.optimizer._clip = None
         self.attempt = 0

@@ -32,7 +32,7 @@ class Feeds:
 
     def __init__(self, placeholders: list[Any], micro_batches: int) -> None:
         self.placeholders, self.micro_batches = placeholders, micro_batches
-        self.row_placeholders = [node for node in placeholders if node.declared and node.declared[0] is None]
+        self.row_placeholders = [node for node in placeholders if node.declared_shape and node.declared_shape[0] is None]
         if micro_batches > 1 and not self.row_placeholders:
             raise ValueError("Split: micro_batches divides the first axis of placeholders declared as (None, ...). Declare one.")
 

@@ -351,12 +351,14 @@ class Split:
         plan = Plan(self._output, self._leaves, self._items, complete_placement(self._items, placement))
         require_separable(self._optimizer, self._arrays, plan.homes)
         self._clip = clip_of(self._optimizer, self._arrays, plan.homes)
-        make = None if self._optimizer is None else cloudpickle.dumps(self._optimizer)
+        pickled_optimizer = None if self._optimizer is None else cloudpickle.dumps(self._optimizer)
         self._pickled_parts = {}
         for part in sorted({stage_plan.part for stage_plan in plan.stage_plans}):
             stages = [(stage_plan.links, stage_plan.pickled) for stage_plan in plan.stage_plans if stage_plan.part == part]
             arrays = {i: pack(self._arrays[i]) for i, home in enumerate(plan.homes) if home == part}
-            self._pickled_parts[part] = pickle.dumps((stages, arrays, *plan.parameter_ports_of(part), make, self._clip is None))
+            self._pickled_parts[part] = pickle.dumps(
+                (stages, arrays, *plan.parameter_ports_of(part), pickled_optimizer, self._clip is None)
+            )
         self._owner_parts = sorted(set(plan.homes))
         self._plan = plan
 
@@ -424,7 +426,7 @@ def _list_graph(output: Array) -> list[Any]:
 
 def _is_fed(item: GraphNode) -> bool:
     """Whether an item replaces a placeholder in a run of an executor with the same variables."""
-    return isinstance(item, PlaceholderNode) and not hasattr(item, "declared")
+    return isinstance(item, PlaceholderNode) and not hasattr(item, "declared_shape")
 
 
 def _require_used(output: Array, items: list[Any], parameters: list[Any]) -> None:

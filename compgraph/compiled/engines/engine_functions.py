@@ -20,13 +20,13 @@ from ..compile_errors import NotCompilableError
 from ..function_trace import trace_function
 from ..jitted import Jitted
 from ..result_trees import snapshot_results
-from ..specializations import Specializations
+from ..specializations import SignatureCache
 from .engine_program import EngineBackend, EngineProgram, backend_of
 from .libraries import Library, find_library, load_library
 
 
-class EngineSpecializations(Specializations):
-    """The programs of one call signature.
+class EngineSignatureCache(SignatureCache):
+    """The specializations of one call signature.
 
     A call that cannot be compiled raises instead of running as NumPy, because the user chose the library.
     """
@@ -48,12 +48,12 @@ class EngineSpecializations(Specializations):
 class EngineJitted(Jitted[..., Any]):
     """A function compiled for another library, returned by `jit` with ``backend=``."""
 
-    specializations_class = EngineSpecializations
+    cache_class = EngineSignatureCache
 
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
         self.library: Library = find_library(options["backend"])
         super().__init__(f, options, static_argnames)
-        self._programs_by_device_key: dict[Any, tuple[Any, tuple[int, ...]]] = {}  # for arguments with arrays of the library
+        self._caches_by_device_key: dict[Any, tuple[Any, tuple[int, ...]]] = {}  # for arguments with arrays of the library
 
     @property
     def backend(self) -> EngineBackend:  # type: ignore[override]
@@ -74,20 +74,20 @@ class EngineJitted(Jitted[..., Any]):
             static_leaves[position] = None
         shapes = [(position, leaves[position].dtype, tuple(leaves[position].shape)) for position in library_positions]
         key = (*key_of(static_leaves, structure, (args, kwargs)), *shapes)
-        programs, dynamic = self._programs_by_device_key.get(key, (None, ()))
-        if programs is not None:
-            match = programs.run_matching([leaves[position] for position in dynamic])
+        cache, dynamic = self._caches_by_device_key.get(key, (None, ()))
+        if cache is not None:
+            match = cache.run_matching([leaves[position] for position in dynamic])
             if match is not None:
                 return match[0].build(match[1])
         numpy_leaves = [library.as_argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         args, kwargs = unflatten(structure, [leaf.value if type(leaf) is StaticArgument else leaf for leaf in numpy_leaves])
         call = signature_of(args, kwargs, self.static_parameters)
-        programs = self._specializations_of(call)
-        if programs is None:
+        cache = self._cache_of(call)
+        if cache is None:
             raise NotImplementedError(next(reversed(self._fallback_reasons)))
-        self._programs_by_device_key[key] = programs, call.dynamic
-        match = programs.run_matching(programs.values(call.leaves))
-        result = programs.call_without_program(call, args, kwargs) if match is None else match[0].build(match[1])
+        self._caches_by_device_key[key] = cache, call.dynamic
+        match = cache.run_matching(cache.values(call.leaves))
+        result = cache.call_without_program(call, args, kwargs) if match is None else match[0].build(match[1])
         results, tree = flatten(result)
         with library.context():
             return unflatten(tree, [library.from_numpy(r) if isinstance(r, (np.ndarray, np.generic)) else r for r in results])

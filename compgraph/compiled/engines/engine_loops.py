@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..loop_periodicity import MIN_TRIP_COUNT, PeriodicRun, find_candidate_periods, find_runs_of_period
+from ..loop_periodicity import MIN_TRIP_COUNT, UnrolledLoop, find_candidate_periods, find_unrolled_loops_of_period
 from .engine_steps import Call, Expression, Loop, StaticIndex, Step, Variable, leaves_of, replace_leaves, split
 from .engine_translation import Translation
 
@@ -37,7 +37,7 @@ class _Run:
         Positions whose last value is read elsewhere.
     """
 
-    def __init__(self, run: PeriodicRun) -> None:
+    def __init__(self, run: UnrolledLoop) -> None:
         self.start, self.period, self.trip_count = run
         self.rows = range(run.start, run.stop)
         self.carried_reads: dict[tuple[int, int], tuple[int, int]] = {}
@@ -130,9 +130,9 @@ class LoopFinder:
 
     def _find_runs(self, table: _Table) -> Iterator[_Run]:
         """Yield disjoint runs in order; the shortest period that covers most steps takes precedence."""
-        periods, is_covered, runs = find_candidate_periods(table.kinds), np.zeros(len(table.kinds), bool), list[PeriodicRun]()
+        periods, is_covered, runs = find_candidate_periods(table.kinds), np.zeros(len(table.kinds), bool), list[UnrolledLoop]()
         while True:
-            runs_by_period = [list(find_runs_of_period(table, p, is_covered, MIN_LOOP_STEPS)) for p in periods]
+            runs_by_period = [list(find_unrolled_loops_of_period(table, p, is_covered, MIN_LOOP_STEPS)) for p in periods]
             coverage = [sum(run.stop - run.start for run in runs_of_period) for runs_of_period in runs_by_period]
             if not any(coverage):
                 break
@@ -142,12 +142,12 @@ class LoopFinder:
             runs += best
         for run in sorted(runs):
             for skipped in range(min(_MAX_DISTANCE, run.trip_count - MIN_TRIP_COUNT) + 1):
-                rest = PeriodicRun(run.start + skipped * run.period, run.period, run.trip_count - skipped)
+                rest = UnrolledLoop(run.start + skipped * run.period, run.period, run.trip_count - skipped)
                 if (analyzed := self._analyze(rest, table)) is not None:
                     yield analyzed
                     break
 
-    def _analyze(self, periodic: PeriodicRun, table: _Table) -> _Run | None:
+    def _analyze(self, periodic: UnrolledLoop, table: _Table) -> _Run | None:
         """Return a run with its reads; None if an operand is neither invariant, nor carried, nor known before the loop."""
         run, start, period = _Run(periodic), periodic.start, periodic.period
         rows = start + period * np.arange(run.trip_count)

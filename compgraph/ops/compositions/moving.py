@@ -101,7 +101,7 @@ def pad_with_nodes(array: Any, pad_width: Any, mode: NDArray[Any] | list[Any] | 
         padded = np.pad(array, pad_width)
         return np.where(pad_numbers > 0, values[pad_numbers - 1], padded).astype(padded.dtype)
     if node_options:
-        raise TypeError(f"np.pad: {node_options[0]}= cannot be a node; give node.value")
+        raise TypeError(f"np.pad: {node_options[0]}= cannot be a node; pass node.value")
     return record_call(pad, array, pad_width=pad_width, mode=mode, **options)
 
 

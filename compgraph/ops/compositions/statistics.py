@@ -236,7 +236,7 @@ def _reject_nodes(option: Any, name: str, function: str) -> None:
         for part in option:
             _reject_nodes(part, name, function)
     elif is_node(option):
-        raise TypeError(f"np.{function}: {name}= cannot be a node; give node.value")
+        raise TypeError(f"np.{function}: {name}= cannot be a node; pass node.value")
 
 
 def _has_length(option: ArrayLike) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..callables import added_at, flatten, getitem, view
+from ..callables import flatten, getitem, scatter_add, view
 from ..compositions import moving, selection
 from ..spec import OpSpec, composed, packed, piecewise, replaced, rule, writes
 
@@ -74,7 +74,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     composed(np.triu, returns_buffer=True),
     # taking
     rule(getitem, kind="shape", warns="indices"),
-    rule(added_at, kind="sequential"),
+    rule(scatter_add, kind="sequential"),
     rule(np.take, "a indices", method="take", moves_elements=True),
     rule(np.take_along_axis, "arr indices", moves_elements=True),
     replaced(np.compress, selection.compress, operands="a", moves_elements=True),

@@ -143,7 +143,7 @@ def spline_filter1d_back(g: NDArray[Any], *, order: int, axis: int, mode: int) -
         return _spline_filter(np.moveaxis(g, 0, axis), order, axis, mode)
     for z in reversed(_POLES[order] if n > 1 else ()):
         g *= (1 - z) * (1 - 1 / z)
-        g = _pole_back(g, z)
+        g = _transpose_pole_filter(g, z)
     return np.moveaxis(g, 0, axis)
 
 
@@ -154,7 +154,7 @@ def _is_symmetric() -> bool:
     return bool(np.allclose(matrix, matrix.T, rtol=0, atol=1e-9))
 
 
-def _pole_back(g: NDArray[Any], z: float) -> Any:
+def _transpose_pole_filter(g: NDArray[Any], z: float) -> Any:
     """The transpose of the filter of one pole: of its backward pass, its forward pass, and its initialization."""
     n = len(g)
     for i in range(n - 1):

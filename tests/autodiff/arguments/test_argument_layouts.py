@@ -10,7 +10,7 @@ import numpy as np
 import compgraph as cg
 from autodiff import grad, hessian, jacobian, jvp, taylor, value_and_grad, vjp
 from autodiff.forward import variables
-from compgraph.ops import copy_as_laid
+from compgraph import ops
 from tests.support.for_each import for_each
 
 Array = np.ndarray[Any, Any]
@@ -103,7 +103,7 @@ def difference(f: Callable[[Any], Any], x: Array, size: float) -> Any:
 def test_argument_copy_keeps_memory_layout(layout: str) -> None:
     """Contiguity of the whole, and of each way to see it, is that of the argument; the copy is not much larger."""
     x = LAYOUTS[layout]
-    duplicate = copy_as_laid(x)
+    duplicate = ops.copy_with_layout(x)
     assert np.array_equal(duplicate, x)
     assert not np.shares_memory(duplicate, x)
     assert duplicate.flags.writeable

@@ -194,7 +194,7 @@ class TestErrors:
         assert float(jvp(lambda x: cg.constant(3.0), (1.0,), (1.0,))[1]) == 0.0
 
     def test_jvp_mismatched_tangents_raise(self) -> None:
-        with pytest.raises(ValueError, match="1 primals need as many tangents, 2"):
+        with pytest.raises(ValueError, match=r"numbers of primals \(1\) and tangents \(2\) differ"):
             jvp(np.sin, (1.0,), (1.0, 2.0))
         with pytest.raises(ValueError, match="tangent 0 has shape"):
             jvp(np.sin, (np.ones(2),), (np.ones(3),))

@@ -406,7 +406,7 @@ def test_linearize_calls_function_once() -> None:
     near(jacrev(linearize(np.sin, POINT)[1])(t), np.diag(np.cos(POINT)), "a linear function")
     with pytest.raises(ValueError, match="tangent 0 has shape"):
         push(y, y)
-    with pytest.raises(ValueError, match="got 1 tangents for 2"):
+    with pytest.raises(ValueError, match="1 tangents were passed for 2"):
         push(POINT)
 
 

@@ -396,8 +396,16 @@ ERRORS: dict[str, tuple[Function, type[Exception], str]] = {
         r"jacrev: argument 0\['n'\]\[1\] has dtype int64",
     ),
     "integers to jvp": (lambda: ad.jvp(np.sin, (np.arange(3),), (W,)), TypeError, "jvp: primal 0 has dtype int64"),
-    "the same twice": (lambda: ad.grad(np.multiply, (0, 0))(2.0, 3.0), ValueError, "contains the same argument twice"),
-    "twice by name": (lambda: ad.jacfwd(lambda x: x, (0, "x"))(2.0), ValueError, "contains the same argument twice"),
+    "the same twice": (
+        lambda: ad.grad(np.multiply, (0, 0))(2.0, 3.0),
+        ValueError,
+        "contains the same argument twice. Pass each once",
+    ),
+    "twice by name": (
+        lambda: ad.jacfwd(lambda x: x, (0, "x"))(2.0),
+        ValueError,
+        "contains the same argument twice. Pass each once",
+    ),
     "argnums": (lambda: ad.hessian(np.sum, 1.0)(W), TypeError, "argnums must be a position, a name, or a sequence"),  # type: ignore[arg-type]
     "argnums in a tuple": (lambda: ad.grad(np.sum, (0, None))(W), TypeError, "argnums must be a position, a name"),  # type: ignore[arg-type]
     "behind a star": (
@@ -424,7 +432,7 @@ ERRORS: dict[str, tuple[Function, type[Exception], str]] = {
     ),
     "no array": (lambda: ad.jacrev(lambda x: {"y": None})(2.0), TypeError, r"returned \{'y': None\}, which contains no array"),
     "a vector of other nesting": (lambda: ad.hvp(lambda p: np.sum(p["a"]))(P, W), ValueError, "hvp: the tangents nest as"),
-    "too few vectors": (lambda: ad.hvp(np.vdot, (0, 1))(W, (W,), W), ValueError, "got 1 tangents for 2 arguments"),
+    "too few vectors": (lambda: ad.hvp(np.vdot, (0, 1))(W, (W,), W), ValueError, "1 tangents were passed for 2 arguments"),
     "no tuple": (lambda: ad.hvp(np.vdot, (0, 1))(W, W, W), ValueError, "tangents of 2 arguments must be a tuple"),
     "a tangent's shape": (lambda: ad.linearize(np.sin, W)[1](TIME), ValueError, "linearize: tangent 0 has shape"),
     "a direction": (lambda: ad.taylor(lambda p: p["a"], P, 2, W), ValueError, "taylor: the direction nests as"),

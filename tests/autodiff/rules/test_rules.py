@@ -149,7 +149,7 @@ class TestCalledByHand:
 
     @for_each("cotangent", [np.ones(2), [1.0, 2.0], np.ones((2, 3)), np.ones((1, 3)), []])
     def test_direct_call_wrong_shape_raises(self, cotangent: Any) -> None:
-        message = re.escape(f"the cotangent has shape {np.shape(cotangent)}, and does not broadcast to the result of square")
+        message = re.escape(f"the cotangent of shape {np.shape(cotangent)} does not broadcast to the result of square")
         with pytest.raises(ValueError, match=message):
             grads.square_grad(cotangent, np.square(cg.variable(self.x)))
 

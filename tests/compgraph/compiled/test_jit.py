@@ -167,7 +167,7 @@ def test_jit_too_many_number_values_run_as_numpy() -> None:
     for n in range(40):
         assert same(jitted(A, n), f(A, n))
     assert "np.float64(t)" in jitted.report()
-    assert len(jitted._programs_by_signature) < 20
+    assert len(jitted._caches_by_signature) < 20
 
 
 def test_jit_nested_arguments() -> None:

@@ -89,8 +89,8 @@ def test_jit_guards_of_numbers_are_machine_code() -> None:
     expected = ad.value_and_grad(f)
     rng = np.random.default_rng(0)
     jitted.compile(np.array([1.0, 2.0, 3.0]))
-    (specializations,) = jitted._programs_by_signature.values()
-    assert specializations.variants[0].program._direct_calls is not None  # without calls of Python
+    (cache,) = jitted._caches_by_signature.values()
+    assert cache.specializations[0].program._direct_calls is not None  # without calls of Python
     for _ in range(60):
         x = rng.integers(-4, 5, 3) * rng.choice([0.5, 1.0, 1.5])
         for value, reference in zip(jitted(x), expected(x), strict=True):
@@ -190,11 +190,11 @@ def test_jit_guards_value_dependent_writes() -> None:
 
 def test_jit_guards_try_last_program_first() -> None:
     jitted = cg.jit(lambda x: x if x[0] > 0 else -x).compile(X).compile(-X)
-    (programs,) = jitted._programs_by_signature.values()
+    (cache,) = jitted._caches_by_signature.values()
     jitted(X)
-    first = programs.variants[0]
+    first = cache.specializations[0]
     jitted(-X)
-    assert programs.variants[0] is not first
+    assert cache.specializations[0] is not first
 
 
 above_one = cg.primitive(lambda x: x[x > 1])

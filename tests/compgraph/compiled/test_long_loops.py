@@ -36,7 +36,7 @@ def cut_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_cut(jitted: Any) -> bool:
     """Whether the program was extrapolated from a few iterations."""
-    return any(isinstance(v.program, TableProgram) for p in jitted._programs_by_signature.values() for v in p.variants)
+    return any(isinstance(v.program, TableProgram) for p in jitted._caches_by_signature.values() for v in p.specializations)
 
 
 def flat(value: Any) -> list[Any]:

@@ -29,7 +29,7 @@ def test_subgraph_halves_compose_to_whole(rows: int) -> None:
     points = RNG.normal(size=(rows, 3))
     outputs = cg.Executor(back).run({inner: cg.Executor(front).run({cut: points})})
     np.testing.assert_array_equal(outputs, cg.Executor(out).run({"x": points}))
-    assert (cut.name, cut.declared, inner.declared) == ("x", (None, 3), (None, None))
+    assert (cut.name, cut.declared_shape, inner.declared_shape) == ("x", (None, 3), (None, None))
 
 
 def test_subgraph_returns_node_or_list() -> None:
@@ -179,3 +179,9 @@ def test_subgraph_cut_through_derivative_raises() -> None:
         cg.subgraph(slope, [hidden, w])
     part, (at,) = cg.subgraph(slope * 2, slope)
     np.testing.assert_array_equal(cg.Executor(part).run({at: np.ones((3, 2))}), np.full((3, 2), 2.0))
+
+
+def test_placeholder_declared_warns_of_new_name() -> None:
+    x = cg.placeholder((None, 3), name="x")
+    with pytest.warns(DeprecationWarning, match="declared is now PlaceholderNode.declared_shape"):
+        assert x.declared is x.declared_shape

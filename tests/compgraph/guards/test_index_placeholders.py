@@ -92,7 +92,7 @@ def test_index_placeholder_behaves_as_array() -> None:
     assert repr(p + 1).startswith("InertNode([3, 1, 2]")
     assert str(p) == "[2 0 1]"
     assert p.value.tolist() == RECORDED.tolist()
-    assert (p.name, p.dtype, p.shape, p.declared) == ("p", np.dtype(int), (3,), (3,))
+    assert (p.name, p.dtype, p.shape, p.declared_shape) == ("p", np.dtype(int), (3,), (3,))
     assert type(p * 0.5) is type(cg.constant(RECORDED) * 0.5)  # floating results are arrays
     assert not is_tracer(p * 0.5)
     assert [int(n) for n in p] == [2, 0, 1]
@@ -108,7 +108,7 @@ def test_index_placeholder_copy_is_guarded(copied: Callable[[Any], Any]) -> None
     x, p, order = copied((cg.variable(X, "x"), p := cg.placeholder((3,), int, "p", example=RECORDED), (p + 1) % 3))
     assert is_tracer(p)
     assert is_tracer(order)
-    assert p.declared == (3,)
+    assert p.declared_shape == (3,)
     for index in (p, order):
         executor = cg.Executor(np.sum(K[index] * x[index]))
         executor.run({p: RECORDED})

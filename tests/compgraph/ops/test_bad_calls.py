@@ -225,7 +225,7 @@ def test_bad_call_raises_error_about_the_call(names: list[str]) -> None:
 MESSAGES: list[tuple[Callable[[], Any], str]] = [
     (lambda: cg.primitive([1, 2]), "of a function of arrays, not of a list"),
     (lambda: cg.primitive(lambda x: x, opname=3), "opname is the name of the operation"),
-    (lambda: cg.primitive(Nameless()), "has no name; give one"),
+    (lambda: cg.primitive(Nameless()), "has no name; pass one"),
     (lambda: cg.topological_order([None]), "takes nodes, not a NoneType"),
     (lambda: cg.topological_order(cg.variable(1.0)), r"topological_order\(\[node\]\)"),
     (lambda: ad.checks.check_graph("x"), "takes the output node of a graph"),

@@ -838,7 +838,7 @@ def test_option_given_as_node_raises() -> None:
         lambda: np.linalg.norm(x, order),
         lambda: np.isclose(x, x, rtol=cg.variable(0.1)),
     ):
-        with pytest.raises(TypeError, match=r"cannot be a node; give node\.value"):
+        with pytest.raises(TypeError, match=r"cannot be a node; pass node\.value"):
             call()
 
 

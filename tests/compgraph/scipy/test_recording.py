@@ -40,7 +40,7 @@ def test_scipy_functions_record_equally_without_autodiff(alone: Any, beside_auto
 
 def test_smooth_operations_equal_rules(alone: Any, beside_autodiff: Any) -> None:
     assert alone["rules"] == []
-    recorded_by_sweeps = {"window", "laid"}  # functions of buffers, applied to cotangents only
+    recorded_by_sweeps = {"window", "scatter_to_buffer"}  # functions of buffers, applied to cotangents only
     assert {*alone["smooth"]} == {*beside_autodiff["rules"]} - recorded_by_sweeps
 
 

@@ -22,6 +22,7 @@ from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, gradients
 from compgraph import ops
+from compgraph.serialization.moved import RENAMED_OPERATIONS
 from compgraph.serialization.pickled_functions import pickled_form, resolve_function
 from compgraph.storage import root_of
 
@@ -123,7 +124,9 @@ def test_pickle_resolves_every_function() -> None:
             assert resolve_function(pickle.loads(pickle.dumps(pickled_form(function)))) is function
 
 
-@pytest.mark.parametrize(("opname", "old", "new"), [("scatter", "layout", "index_counts"), ("added_at", "places", "positions")])
+@pytest.mark.parametrize(
+    ("opname", "old", "new"), [("scatter", "layout", "index_counts"), ("scatter_add", "places", "positions")]
+)
 def test_pickle_of_earlier_version_has_renamed_options(opname: str, old: str, new: str) -> None:
     x = cg.variable([1.0, 2.0, 3.0], "x")
     if opname == "scatter":
@@ -138,6 +141,11 @@ def test_pickle_of_earlier_version_has_renamed_options(opname: str, old: str, ne
     (node,) = [n for n in cg.topological_order([loaded]) if getattr(n, "opname", None) == opname]
     assert new in node.options
     assert np.array_equal(cg.Executor(loaded).run({"x": [1.0, 2.0, 3.0]}), expected)
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED_OPERATIONS.items())
+def test_pickle_of_earlier_version_has_renamed_operation(old: str, new: str) -> None:
+    assert resolve_function(old) is resolve_function(new) is ops.function_by_opname(new)
 
 
 @every_way

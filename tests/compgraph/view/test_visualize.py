@@ -957,7 +957,7 @@ def test_save_unknown_format_lists_formats(tmp_path: Path, name: str, format: st
 
 def test_save_format_without_file_raises() -> None:
     """An argument that would have no effect is an error."""
-    with pytest.raises(ValueError, match="give a filename too"):
+    with pytest.raises(ValueError, match="pass a filename too"):
         visualize_at(variable(1.0, "x"), format="png")
 
 
@@ -1054,7 +1054,7 @@ def test_dpi_without_effect_raises(tmp_path: Path) -> None:
             picture.save(tmp_path / "f.png", dpi=dpi)
     with pytest.raises(ValueError, match="more pixels than Graphviz draws"):
         picture.save(tmp_path / "f.png", dpi=100_000)
-    with pytest.raises(ValueError, match="dpi=200 is the resolution of a PNG file; give a filename"):
+    with pytest.raises(ValueError, match="dpi=200 is the resolution of a PNG file; pass a filename"):
         visualize_at(variable(1.0), dpi=200)
     assert not list(tmp_path.glob("f.*"))
 

@@ -27,8 +27,8 @@ COMPOSED = [
 
 # Rules of operations that only this package records. Their tests are named.
 INTERNAL = {
-    "scatter", "input", "output", "diagonal_matrix", "window", "laid", "added_at", "over", "cornered", "limit_value",
-    "without_slope",
+    "scatter", "input", "output", "diagonal_matrix", "window", "scatter_to_buffer", "scatter_add", "over", "cornered",
+    "limit_value", "without_slope",
 }  # fmt: skip
 INTERNAL |= {"zero_to_order"}  # tests/autodiff/grads/test_exactness.py
 INTERNAL |= {"stacked_matmul"}  # batched products, tests/support/checks/batching.py

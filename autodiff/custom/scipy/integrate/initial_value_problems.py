@@ -39,15 +39,15 @@ def explicit_method(method: str) -> Any:
     return known.get(method) if isinstance(method, str) else method if method in known.values() else None
 
 
-def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first: Any) -> tuple[Any, list[Any]]:
+def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first_slope: Any) -> tuple[Any, list[Any]]:
     """Return the state after one step, and the slopes of its stages; the last slope is at the end of the step."""
-    slopes = [first]
+    slopes = [first_slope]
     for a, c in zip(method.A[1:], method.C[1:], strict=False):
         s = len(slopes)
         slopes.append(rate(t + c * h, y + np.dot(np.stack(slopes).T, a[:s]) * h))
-    after = y + h * np.dot(np.stack(slopes).T, method.B)
-    slopes.append(rate(t + h, after))
-    return after, slopes
+    new_y = y + h * np.dot(np.stack(slopes).T, method.B)
+    slopes.append(rate(t + h, new_y))
+    return new_y, slopes
 
 
 def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
@@ -55,16 +55,16 @@ def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
 
     The method has order 8, so all derivatives to that order are those of the solution.
     """
-    after = step(rate, scipy.integrate.DOP853, start, y, end - start, rate(start, y))[0]
-    return limit_order(after, ORDER, "the solution of a differential equation at a time that is a node")
+    new_y = step(rate, scipy.integrate.DOP853, start, y, end - start, rate(start, y))[0]
+    return limit_order(new_y, ORDER, "the solution of a differential equation at a time that is a node")
 
 
 class RecordedStep:
     """One step, and the states within it by SciPy's interpolating polynomial."""
 
-    def __init__(self, rate: Function, method: Any, t_old: Any, t: Array, y_old: Any, first: object) -> None:
+    def __init__(self, rate: Function, method: Any, t_old: Any, t: Array, y_old: Any, first_slope: object) -> None:
         self.rate, self.method, self.t_old, self.t, self.h, self.y_old = rate, method, t_old, t, t - t_old, y_old
-        self.y, self.slopes = step(rate, method, t_old, y_old, self.h, first)
+        self.y, self.slopes = step(rate, method, t_old, y_old, self.h, first_slope)
 
     @functools.cached_property
     def coefficients(self) -> Any:
@@ -136,10 +136,10 @@ class RecordedSolution:
 def integrate_steps(rate: Function, method: type, y0: object, spans: Sequence[tuple[Any, Any]]) -> list[RecordedStep]:
     """Record the steps of a method between the times of each span."""
     steps: list[RecordedStep] = []
-    y, first = y0, rate(spans[0][0], y0) if spans else None
+    y, first_slope = y0, rate(spans[0][0], y0) if spans else None
     for t_old, t in spans:
-        steps.append(RecordedStep(rate, method, t_old, t, y, first))
-        y, first = steps[-1].y, steps[-1].slopes[-1]
+        steps.append(RecordedStep(rate, method, t_old, t, y, first_slope))
+        y, first_slope = steps[-1].y, steps[-1].slopes[-1]
     return steps
 
 

@@ -68,8 +68,8 @@ def quad(
     scipy_result = scipy_function(recorder, start, end, (), full_output, **options)
 
     def apply(g: Function, noise: float) -> Any:
-        relaxed = {**options, "epsabs": max(epsabs, NOISE_FACTOR * noise), "epsrel": max(epsrel, NOISE_FACTOR * noise)}
-        return _by_components(lambda h: scipy_function(h, start, end, **relaxed)[0], g)
+        relaxed_options = {**options, "epsabs": max(epsabs, NOISE_FACTOR * noise), "epsrel": max(epsrel, NOISE_FACTOR * noise)}
+        return _by_components(lambda h: scipy_function(h, start, end, **relaxed_options)[0], g)
 
     value = functional(apply, f, (recorder, scipy_result[0]))
     value = _add_limit_derivatives("quad", value, f, a, b, weight, wvar)
@@ -97,9 +97,9 @@ def quad_vec(
 
     def apply(h: Function, noise: float) -> Any:
         tolerance = max(MIN_TOLERANCE, NOISE_FACTOR * noise)  # derivatives may cancel to zero, and reach no relative one
-        relaxed = {**options, "epsabs": max(options.get("epsabs", 0.0), tolerance)}
-        relaxed["epsrel"] = max(options.get("epsrel", 1e-8), NOISE_FACTOR * noise)
-        return scipy_function(h, start, end, **relaxed)[0]
+        relaxed_options = {**options, "epsabs": max(options.get("epsabs", 0.0), tolerance)}
+        relaxed_options["epsrel"] = max(options.get("epsrel", 1e-8), NOISE_FACTOR * noise)
+        return scipy_function(h, start, end, **relaxed_options)[0]
 
     value = functional(apply, g, (recorder, scipy_result[0]))
     return (_add_limit_derivatives("quad_vec", value, g, a, b), *scipy_result[1:])
@@ -119,18 +119,18 @@ def _integrate_complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *
 
 def _by_components(integrate: Function, g: Function) -> Any:
     """Integrate an array element by element; each point is evaluated once."""
-    evaluated: dict[float, Any] = {}
+    values_by_point: dict[float, Any] = {}
 
     def evaluate(x: float) -> Any:
-        if x not in evaluated:
-            evaluated[x] = np.asarray(g(x))
-        return evaluated[x]
+        if x not in values_by_point:
+            values_by_point[x] = np.asarray(g(x))
+        return values_by_point[x]
 
     def element(k: int) -> Any:
         return integrate(lambda x: float(evaluate(x).ravel()[k]))
 
     first = element(0)
-    shape = next(iter(evaluated.values())).shape
+    shape = next(iter(values_by_point.values())).shape
     integrals = [first, *[element(k) for k in range(1, int(np.prod(shape)))]]
     return np.reshape(integrals, shape)[()]
 

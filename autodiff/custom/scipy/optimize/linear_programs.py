@@ -20,7 +20,7 @@ from compgraph.scipy import pin_value
 from ..solver_calls import Call, has_active_node, piecewise_constant, with_node_fields
 
 Function = Callable[..., Any]
-SMALL = 1e-9  # tolerance, relative to the compared numbers
+TOLERANCE = 1e-9  # relative to the compared numbers
 
 
 def _degeneracy_error(name: str, reason: str) -> ValueError:
@@ -52,9 +52,9 @@ def _solve_bounded(name: str, a: NDArray[Any], b: NDArray[Any], x: Array, low: A
     slope = plain_a.T @ (plain_a @ x - plain_b)
     scale = np.linalg.norm(plain_a, axis=0) * max(float(np.linalg.norm(plain_b)), 1e-300)
     magnitude = np.maximum(1.0, np.abs(x))
-    at_low, at_high = x - ends[0] <= SMALL * magnitude, ends[1] - x <= SMALL * magnitude
+    at_low, at_high = x - ends[0] <= TOLERANCE * magnitude, ends[1] - x <= TOLERANCE * magnitude
     free = ~(at_low | at_high)
-    if np.any(~free & (np.where(at_low, slope, -slope) <= SMALL * scale) & (ends[0] < ends[1])):
+    if np.any(~free & (np.where(at_low, slope, -slope) <= TOLERANCE * scale) & (ends[0] < ends[1])):
         raise _degeneracy_error(name, "an element of the solution is at its bound with a multiplier of 0")
     if np.any(np.abs(slope[free]) > 1e-3 * scale[free]):
         raise RuntimeError(f"{name}: the solver's result is not a solution, so it has no derivative. Use smaller tolerances")
@@ -138,10 +138,10 @@ def _require_unique(call: Call, scipy_result: Any) -> None:
     slacks = [np.ravel(scipy_result[name].residual) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
     if not marginals or np.any(call.arguments.get("integrality")):
         return  # older methods and integer programs have no marginals
-    num_active = np.sum(np.abs(np.concatenate(marginals)) > SMALL) + scipy_result.con.size
+    num_active = np.sum(np.abs(np.concatenate(marginals)) > TOLERANCE) + scipy_result.con.size
     if (
         num_active < scipy_result.x.size
-        and np.sum(np.concatenate(slacks) <= SMALL) + scipy_result.con.size >= scipy_result.x.size
+        and np.sum(np.concatenate(slacks) <= TOLERANCE) + scipy_result.con.size >= scipy_result.x.size
     ):
         raise _degeneracy_error("linprog", "several vertices are optimal")
 
@@ -155,8 +155,8 @@ def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
         groups.append((_dense(problem_data["A_ub"]), np.ravel(problem_data["b_ub"]), "ineqlin"))
     rows, ends, plain_rows = [], [], []
     for matrix, end, name in groups:
-        has_multiplier = np.abs(np.ravel(scipy_result[name].marginals)) > SMALL
-        is_tight = np.ravel(scipy_result[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(scipy_result.x)))
+        has_multiplier = np.abs(np.ravel(scipy_result[name].marginals)) > TOLERANCE
+        is_tight = np.ravel(scipy_result[name].residual) <= TOLERANCE * np.maximum(1.0, np.max(np.abs(scipy_result.x)))
         if name == "upper":  # equal ends are one equation
             equal = np.asarray(to_values(low) == to_values(high))
             is_tight, has_multiplier = is_tight & ~equal, has_multiplier & ~equal
@@ -185,8 +185,8 @@ def _lower_and_upper(bounds: Sequence[Any], n: int) -> tuple[Any, Any]:
         return both[:, 0], both[:, 1]
     if bounds is None:
         bounds = (0, None)
-    flat = len(bounds) == 2 and not any(isinstance(b, (list, tuple)) for b in bounds)
-    pairs = [tuple(bounds)] * n if flat else [tuple(b) for b in bounds]
+    is_one_pair = len(bounds) == 2 and not any(isinstance(b, (list, tuple)) for b in bounds)
+    pairs = [tuple(bounds)] * n if is_one_pair else [tuple(b) for b in bounds]
     if len(pairs) == 1:
         pairs = pairs * n
     low = [-np.inf if a is None else a for a, _ in pairs]
@@ -220,8 +220,8 @@ def isotonic_regression(y: object, *, weights: object = None, increasing: bool =
     w = np.ones(y.shape[0]) if weights is None else weights
     excess = np.cumsum(to_values(w) * (to_values(y) - scipy_result.x))  # zero only at the end of each block
     inside = np.delete(excess, scipy_result.blocks[1:] - 1)
-    small = SMALL * float(np.sum(np.abs(to_values(w) * to_values(y))))
-    if np.any(np.diff(scipy_result.x[starts]) == 0) or np.any(np.abs(inside) <= small):
+    tolerance = TOLERANCE * float(np.sum(np.abs(to_values(w) * to_values(y))))
+    if np.any(np.diff(scipy_result.x[starts]) == 0) or np.any(np.abs(inside) <= tolerance):
         raise _degeneracy_error("isotonic_regression", "neighboring blocks have the same height")
     totals = np.add.reduceat(w, starts)
     means = np.add.reduceat(w * y, starts) / totals

@@ -188,15 +188,15 @@ def fmin_cobyla(*args: object, **kwargs: object) -> Any:
     call = Call(scipy.optimize.fmin_cobyla, args, kwargs, "func", node_parameters="cons consargs")
     cons = call.arguments["cons"]
     functions = list(cons) if isinstance(cons, (list, tuple)) else [cons]
-    more_constraints = call.arguments.get("consargs")
-    call.has_node_argument = call.has_node_argument or has_active_node(more_constraints)
-    call.arguments["consargs"] = to_values(more_constraints)
-    more_constraints = call.extra if more_constraints is None else tuple(more_constraints)
+    constraint_args = call.arguments.get("consargs")
+    call.has_node_argument = call.has_node_argument or has_active_node(constraint_args)
+    call.arguments["consargs"] = to_values(constraint_args)
+    constraint_args = call.extra if constraint_args is None else tuple(constraint_args)
     call.arguments["cons"] = [optimality_conditions.wrap_callback(call, f) for f in functions]
     scipy_result = call()
     if not call.depends_on_nodes:
         return scipy_result
-    constraints = [Constraint(lambda z, *extra, f=f: f(z, *more_constraints), False) for f in functions]
+    constraints = [Constraint(lambda z, *extra, f=f: f(z, *constraint_args), False) for f in functions]
     return solve_optimality(call, scipy_result, call.function, constraints, lambda x: x)
 
 
@@ -278,11 +278,11 @@ def _cost(residuals: Function, loss: str = "linear", scale: float = 1.0) -> Func
 def least_squares(*args: object, **kwargs: object) -> Any:
     """``scipy.optimize.least_squares``."""
     call = Call(scipy.optimize.least_squares, args, kwargs, "fun jac", node_parameters="bounds kwargs f_scale loss")
-    by_name = call.arguments.pop("kwargs", None) or {}
-    function = call.function if not by_name else _bind_keywords(call.function, by_name)
+    keyword_arguments = call.arguments.pop("kwargs", None) or {}
+    function = call.function if not keyword_arguments else _bind_keywords(call.function, keyword_arguments)
     call.arguments["fun"] = Callback(function)
-    if callable(call.arguments.get("jac")) and by_name:
-        call.arguments["jac"] = Callback(_bind_keywords(call.user_arguments["jac"], by_name))
+    if callable(call.arguments.get("jac")) and keyword_arguments:
+        call.arguments["jac"] = Callback(_bind_keywords(call.user_arguments["jac"], keyword_arguments))
     bounds = call.arguments.get("bounds", (-np.inf, np.inf))
     call.arguments["bounds"] = optimality_conditions.plain_bounds(bounds)
     scale = call.arguments.get("f_scale", 1.0)
@@ -290,7 +290,7 @@ def least_squares(*args: object, **kwargs: object) -> Any:
     loss = call.arguments.get("loss", "linear")
     if callable(loss):
         call.arguments["loss"] = optimality_conditions.wrap_callback(call, loss)
-    call.has_node_argument = call.has_node_argument or has_active_node(by_name)
+    call.has_node_argument = call.has_node_argument or has_active_node(keyword_arguments)
     scipy_result = call()
     if not call.depends_on_nodes:
         return scipy_result
@@ -304,8 +304,8 @@ def least_squares(*args: object, **kwargs: object) -> Any:
     return with_node_fields(scipy_result, fields)
 
 
-def _bind_keywords(function: Function, by_name: dict[str, Any]) -> Function:
-    return lambda *args: function(*args, **by_name)
+def _bind_keywords(function: Function, keyword_arguments: dict[str, Any]) -> Function:
+    return lambda *args: function(*args, **keyword_arguments)
 
 
 def leastsq(*args: object, **kwargs: object) -> Any:

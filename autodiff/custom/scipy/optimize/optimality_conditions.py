@@ -26,8 +26,8 @@ from ....operators import grad, jacrev
 from ..solver_calls import Call, Callback, has_active_node
 
 Function = Callable[..., Any]
-NEAR = 1e-3  # the greatest value of a constraint that may be active, relative to x
-WEAK = 1e-7  # the greatest multiplier that counts as zero, relative to the gradient
+MAX_ACTIVE_VALUE = 1e-3  # the greatest value of a constraint that may be active, relative to x
+MAX_ZERO_MULTIPLIER = 1e-7  # the greatest multiplier that counts as zero, relative to the gradient
 _DEGENERATE = (
     "a constraint or bound is active at the solution, but its multiplier is 0 within the tolerances, so the solution has a "
     "corner and no derivative. Omit it, move it, or use smaller tolerances"
@@ -58,22 +58,22 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
     size = x.size
 
     def conditions(y: NDArray[Any], *extra: object) -> Any:
-        at, constraint_multipliers = (y[:size], y[size:]) if count else (y, None)
-        at = np.reshape(at, x.shape) if x.ndim else np.reshape(at, ())
+        point, constraint_multipliers = (y[:size], y[size:]) if count else (y, None)
+        point = np.reshape(point, x.shape) if x.ndim else np.reshape(point, ())
 
         def lagrangian(z: object) -> Any:
             value = _scalar(f(z, *extra))
             return value - np.sum(constraint_multipliers * _active_values(active, z, extra)) if count else value
 
-        slope = np.ravel(grad(lagrangian)(at))
-        return np.concatenate([slope, _active_values(active, at, extra)]) if count else slope
+        slope = np.ravel(grad(lagrangian)(point))
+        return np.concatenate([slope, _active_values(active, point, extra)]) if count else slope
 
     if not count:
-        return call.solution(x, conditions, extract_x, lambda at: _verify(call, at, np.zeros(0), active, constraints))
+        return call.solution(x, conditions, extract_x, lambda point: _verify(call, point, np.zeros(0), active, constraints))
 
     def verify(y: NDArray[Any]) -> None:
-        at = np.reshape(y[:size], x.shape)[()]
-        _verify(call, at, y[size:], active, constraints)
+        point = np.reshape(y[:size], x.shape)[()]
+        _verify(call, point, y[size:], active, constraints)
 
     stationary_point = call.solution(
         np.concatenate([np.ravel(x), multipliers]),
@@ -85,7 +85,7 @@ def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Cons
 
 
 def _verify(
-    call: Call, at: Array, multipliers: NDArray[Any], active: Sequence[ActiveConstraint], constraints: Sequence[Constraint]
+    call: Call, point: Array, multipliers: NDArray[Any], active: Sequence[ActiveConstraint], constraints: Sequence[Constraint]
 ) -> None:
     """Raise if the active set at the exact solution differs from the assumed one."""
     extra = to_values(call.extra)
@@ -93,9 +93,9 @@ def _verify(
         [np.zeros(0, bool), *[np.full(part.indices.size, part.constraint.is_equation) for part in active]]
     )
     is_wrong = bool(np.any(multipliers[~is_equation] <= 0))
-    size = max(1.0, float(np.max(np.abs(at))))
+    size = max(1.0, float(np.max(np.abs(point))))
     for constraint in constraints:
-        is_wrong = is_wrong or bool(np.any(np.asarray(to_values(_constraint_values(constraint, at, extra))) < -1e-9 * size))
+        is_wrong = is_wrong or bool(np.any(np.asarray(to_values(_constraint_values(constraint, point, extra))) < -1e-9 * size))
     if is_wrong:
         raise ValueError(f"{call.name}: {_DEGENERATE}")
 
@@ -126,13 +126,13 @@ def _find_active(
         slacks, gradients = [], []
         for constraint in constraints:
             numbers = np.asarray(to_values(_constraint_values(constraint, x[()], extra)))
-            which = np.arange(numbers.size)
+            indices = np.arange(numbers.size)
             if not constraint.is_equation:
-                which = np.flatnonzero(numbers <= NEAR * np.maximum(1.0, np.max(np.abs(x))))
-            if which.size:
-                candidates.append(ActiveConstraint(constraint, which))
-                slacks.append(numbers[which])
-                gradients.append(_constraint_jacobian(constraint, x, extra)[which])
+                indices = np.flatnonzero(numbers <= MAX_ACTIVE_VALUE * np.maximum(1.0, np.max(np.abs(x))))
+            if indices.size:
+                candidates.append(ActiveConstraint(constraint, indices))
+                slacks.append(numbers[indices])
+                gradients.append(_constraint_jacobian(constraint, x, extra)[indices])
     if not candidates:
         return [], np.zeros(0)
     is_equation = np.concatenate([np.full(part.indices.size, part.constraint.is_equation) for part in candidates])
@@ -159,7 +159,9 @@ def _find_multipliers(
     nonnegative_multipliers = unpatched(scipy.optimize.nnls)(columns, slope)[0]
     multipliers = nonnegative_multipliers[: is_equation.size].copy()
     multipliers[is_equation] -= nonnegative_multipliers[is_equation.size :]
-    has_multiplier = is_equation | (multipliers > np.maximum(slacks, WEAK * max(1.0, float(np.max(np.abs(slope))))))
+    has_multiplier = is_equation | (
+        multipliers > np.maximum(slacks, MAX_ZERO_MULTIPLIER * max(1.0, float(np.max(np.abs(slope)))))
+    )
     is_tight = ~has_multiplier & (slacks <= 1e-9)
     if np.any(is_tight & (np.max(np.abs(gradients), axis=1, initial=0) > 0)):
         raise ValueError(f"{name}: {_DEGENERATE}")
@@ -271,7 +273,7 @@ def _interval_constraints(function: Callable[..., Any], low: object, high: objec
 def _one_sided_constraint(function: Callable[..., Any], end: object, sign: float, selected: Array) -> Any:
     def distance(z: object, *extra: object) -> Any:
         numbers = np.ravel(stack_nested(function(z, *extra)))
-        which = np.broadcast_to(selected, numbers.shape)
-        return sign * (numbers - np.broadcast_to(stack_nested(end), numbers.shape))[which]
+        mask = np.broadcast_to(selected, numbers.shape)
+        return sign * (numbers - np.broadcast_to(stack_nested(end), numbers.shape))[mask]
 
     return distance

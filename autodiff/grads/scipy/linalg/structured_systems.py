@@ -88,7 +88,7 @@ def _solve_transposed(
     return scipy.linalg.solve(transpose(a), right, lower=not lower, assume_a=_TRANSPOSED.get(assume_a or "", assume_a))
 
 
-def _solve_apply(
+def _multiply(
     t: NDArray[Any], x: NDArray[Any], assume_a: str | None = None, lower: bool = False, transposed: bool = False, **_: object
 ) -> Any:
     if t.shape[-1] == 1:  # SciPy divides by the only element, for any number of right-hand rows
@@ -113,24 +113,24 @@ def _pull_matrix_solve(
     return Structure(assume_a, lower).fold(total)
 
 
-scipy_linalg_solve_grad = _declare_solver("scipy_linalg_solve", _solve, _solve_transposed, _solve_apply, _pull_matrix_solve)
+scipy_linalg_solve_grad = _declare_solver("scipy_linalg_solve", _solve, _solve_transposed, _multiply, _pull_matrix_solve)
 
 
 # SciPy's option `trans` as a number: a, its transpose, its conjugate transpose
 _TRANS = {"N": 0, "T": 1, "C": 2}
 
 
-def _triangular(
+def _solve_triangular(
     a: NDArray[Any], right: object, trans: int = 0, lower: bool = False, unit_diagonal: bool = False, **_: object
 ) -> Any:
     return scipy.linalg.solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def _triangular_transposed(a: NDArray[Any], right: Any, trans: Any = 0, **options: Any) -> Any:
+def _solve_transposed_triangular(a: NDArray[Any], right: Any, trans: Any = 0, **options: Any) -> Any:
     trans = _TRANS.get(trans, trans)
     if trans == 2:
-        return np.conjugate(_triangular(a, np.conjugate(right), 0, **options))
-    return _triangular(a, right, 1 - trans, **options)
+        return np.conjugate(_solve_triangular(a, np.conjugate(right), 0, **options))
+    return _solve_triangular(a, right, 1 - trans, **options)
 
 
 def _triangle(x: NDArray[Any], lower: bool, unit_diagonal: bool) -> Any:
@@ -138,7 +138,7 @@ def _triangle(x: NDArray[Any], lower: bool, unit_diagonal: bool) -> Any:
     return np.where(mask if lower else mask.T, x, 0)
 
 
-def _triangular_apply(
+def _multiply_triangular(
     t: NDArray[Any], x: NDArray[Any], trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, **_: object
 ) -> Any:
     trans = _TRANS.get(trans, trans)
@@ -155,7 +155,11 @@ def _pull_matrix_triangular(
 
 
 scipy_linalg_solve_triangular_grad = _declare_solver(
-    "scipy_linalg_solve_triangular", _triangular, _triangular_transposed, _triangular_apply, _pull_matrix_triangular
+    "scipy_linalg_solve_triangular",
+    _solve_triangular,
+    _solve_transposed_triangular,
+    _multiply_triangular,
+    _pull_matrix_triangular,
 )
 
 
@@ -192,18 +196,18 @@ scipy_linalg_inv_grad = (
 # ------------------------------------------------------------------------------------------ diagonals
 
 
-def _banded(ab: object, right: object, l_and_u: tuple[int, int], **_: object) -> Any:
+def _solve_banded(ab: object, right: object, l_and_u: tuple[int, int], **_: object) -> Any:
     return scipy.linalg.solve_banded(l_and_u, ab, right)
 
 
-def _banded_transposed(ab: object, right: object, l_and_u: tuple[int, int], **_: object) -> Any:
+def _solve_transposed_banded(ab: object, right: object, l_and_u: tuple[int, int], **_: object) -> Any:
     return scipy.linalg.solve_banded(l_and_u[::-1], banded_matrices.transpose(ab, *l_and_u), right)
 
 
 scipy_linalg_solve_banded_grad = _declare_solver(
     "scipy_linalg_solve_banded",
-    _banded,
-    _banded_transposed,
+    _solve_banded,
+    _solve_transposed_banded,
     lambda t, x, l_and_u, **_: banded_matrices.multiply(t, x, *l_and_u),
     lambda y, x, ab, l_and_u, **_: -banded_matrices.outer_product(y, x, *l_and_u),
 )
@@ -216,15 +220,15 @@ def _half_bands(n: int, below: int, above: int) -> Any:
     return half_bands
 
 
-def _hermitian(ab: object, right: object, lower: bool = False, **_: object) -> Any:
+def _solve_hermitian(ab: object, right: object, lower: bool = False, **_: object) -> Any:
     return scipy.linalg.solveh_banded(ab, right, lower=lower)
 
 
-def _hermitian_transposed(ab: Array, right: Array, lower: object = False, **_: object) -> Any:
+def _solve_transposed_hermitian(ab: Array, right: Array, lower: object = False, **_: object) -> Any:
     return np.conjugate(scipy.linalg.solveh_banded(ab, np.conjugate(right), lower=lower))
 
 
-def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: bool = False, **_: object) -> Any:
+def _multiply_hermitian(t: NDArray[Any], x: NDArray[Any], lower: bool = False, **_: object) -> Any:
     below, above = banded_matrices.bandwidths(t, lower)
     halved = t * _half_bands(t.shape[-1], below, above)
     other = np.conjugate(banded_matrices.transpose(halved, below, above))
@@ -238,7 +242,7 @@ def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Array, lower: b
 
 
 scipy_linalg_solveh_banded_grad = _declare_solver(
-    "scipy_linalg_solveh_banded", _hermitian, _hermitian_transposed, _hermitian_apply, _pull_matrix_hermitian
+    "scipy_linalg_solveh_banded", _solve_hermitian, _solve_transposed_hermitian, _multiply_hermitian, _pull_matrix_hermitian
 )
 
 # solve_toeplitz ignores the first element of r, because that of c is in the corner of the matrix.

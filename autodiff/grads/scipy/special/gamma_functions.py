@@ -44,7 +44,7 @@ def gammainc_slope(a: NDArray[Any], x: NDArray[Any]) -> Any:
     """Return the derivative of the regularized lower incomplete gamma function with respect to `a`.
 
     It is the integral over ``log(t)`` of the derivative of the density, ``t**a exp(-t) (log(t) - psi(a)) / Gamma(a)``. The
-    integral over both sides of `x` is 0, so the side with less of the distribution is integrated.
+    integral over both sides of `x` is 0, so the side of smaller probability is integrated.
     """
     is_constant = (x <= 0) | (x == np.inf)
     x = np.where(is_constant, 1.0, x)

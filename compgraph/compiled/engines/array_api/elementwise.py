@@ -18,7 +18,7 @@ def same(xp: Namespace, x: Array) -> Array:
     return x
 
 
-copy = input_of = copy_as_laid = stop_gradient = positive = same
+copy = input_of = copy_with_layout = stop_gradient = positive = same
 
 
 def power(xp: Namespace, x: Array, y: Array) -> Array:

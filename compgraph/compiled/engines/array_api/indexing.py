@@ -202,7 +202,7 @@ def add_item(xp: Namespace, total: Array, index: tuple[Any, ...], values: Array)
     return add_at(xp, total, flat_positions(xp, total.shape, index, total), values)
 
 
-def added_at(xp: Namespace, region: Array, values: Array, *, positions: object) -> Array:
+def scatter_add(xp: Namespace, region: Array, values: Array, *, positions: object) -> Array:
     total = flat(xp, region)
     positions = np.asarray(positions)
     return gather(xp, add_at(xp, total, positions.ravel(), flat(xp, values)), positions)

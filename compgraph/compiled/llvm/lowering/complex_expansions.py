@@ -417,7 +417,7 @@ EXPANSIONS: dict[Any, Expansion] = {
     numpy.where: _where,
     ops.astype: _astype,
     numpy.angle: _angle,
-    **dict.fromkeys((ops.copy, numpy.copy, ops.input_of, ops.copy_as_laid, ops.stop_gradient), _copy),
+    **dict.fromkeys((ops.copy, numpy.copy, ops.input_of, ops.copy_with_layout, ops.stop_gradient), _copy),
     **{function: _linear(function) for function in (*_MOVING, *_ADDING)},
     **{function: _bilinear(function) for function in _PRODUCTS},
     numpy.vdot: _vdot,

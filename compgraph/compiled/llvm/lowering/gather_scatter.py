@@ -351,7 +351,7 @@ def _is_order_defined(target_view: BufferView, index: NDArray[Any] | tuple[Any, 
 
 
 def _add_at(state: LoweringState, item: Value) -> str:
-    """Lower `ops.added_at`: values added to a region with repeated elements."""
+    """Lower `ops.scatter_add`: values added to a region with repeated elements."""
     region, value, positions = state.view(item.args[0]), state.view(item.args[1]), item.options["positions"]
     if region is None or value is None or value.shape != np.atleast_1d(positions).shape or 0 in (*value.shape, *region.shape):
         return UNSUPPORTED_INDEX
@@ -407,6 +407,6 @@ LOWERINGS = {
     np.take: _take,
     np.take_along_axis: _take_along_axis,
     ops.function_by_opname("of_class"): _select_class,
-    ops.function_by_opname("added_at"): _add_at,
+    ops.function_by_opname("scatter_add"): _add_at,
 }
 NAMED_LOWERINGS = {"scatter": _scatter}

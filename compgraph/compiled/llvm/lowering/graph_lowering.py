@@ -274,7 +274,7 @@ class GraphLowering(LoweringState):
         if function is ops.astype or (name := _elementwise_name(function)):
             name = "copy" if function is ops.astype else name
             return self._lower_elementwise(item, function, name, [self.operand(a) for a in item.args])
-        if function in (ops.copy, np.copy, ops.input_of, ops.copy_as_laid, ops.flatten):
+        if function in (ops.copy, np.copy, ops.input_of, ops.copy_with_layout, ops.flatten):
             return self._lower_copy(item, self.view(item.args[0]))
         if function in ops.FILL_VALUES or function in ops.BLANK_FUNCTIONS:
             self.views[item] = view = dense_view(plain.dtype, plain.shape, item)

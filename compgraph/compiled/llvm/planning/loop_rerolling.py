@@ -1,6 +1,6 @@
 """Loop rerolling: the repeated steps of a traced Python loop become a `Loop` (a pass).
 
-A run of iterations (see `periodicity`) keeps the order of its steps, so only the memory of its values must be decided. A value
+A rerolled loop keeps the order of its steps, so only the memory of its values must be decided. A value
 that is dead after its iteration has one buffer. A value that the next iteration reads has two. A value that is read later, for
 instance by a reverse sweep, is stacked: the values of all iterations are stored one after the other. Inner loops are rerolled
 first; each is one step when outer loops are detected.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loop_periodicity import MIN_TRIP_COUNT, PeriodicRun, find_runs
+from ...loop_periodicity import MIN_TRIP_COUNT, UnrolledLoop, find_unrolled_loops
 from ..buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map, Step, c_strides
 from .loop_distribution import Access, Partition, access_of, can_be_distributed, partition_loop, vectorize_step
 from .step_table import StepTable, column_dtypes, columns, with_columns, written_columns
@@ -105,13 +105,13 @@ class ViewAccess(NamedTuple):
 
 
 class RerolledLoop:
-    """A run of iterations that becomes a loop.
+    """An unrolled loop that becomes a loop of the program.
 
     Parameters
     ----------
     table : StepTable
         The table of all steps.
-    run : PeriodicRun
+    unrolled : UnrolledLoop
         The iterations.
 
     Attributes
@@ -128,16 +128,16 @@ class RerolledLoop:
 
     partitions: list[Partition]
 
-    def __init__(self, table: StepTable, run: PeriodicRun) -> None:
-        self.table, self.run = table, run
-        self.first_buffer = int(table.buffer_counts[run.start])
-        self.buffer_count = int(table.buffer_counts[run.start + run.period]) - self.first_buffer
+    def __init__(self, table: StepTable, unrolled: UnrolledLoop) -> None:
+        self.table, self.unrolled = table, unrolled
+        self.first_buffer = int(table.buffer_counts[unrolled.start])
+        self.buffer_count = int(table.buffer_counts[unrolled.start + unrolled.period]) - self.first_buffer
         self.values = [LoopValue(b) for b in table.buffers[self.first_buffer : self.first_buffer + self.buffer_count]]
 
     @property
     def body_rows(self) -> range:
         """The rows of the first iteration."""
-        return range(self.run.start, self.run.start + self.run.period)
+        return range(self.unrolled.start, self.unrolled.start + self.unrolled.period)
 
     def accesses(self) -> list[ViewAccess]:
         """Return the accesses of an iteration."""
@@ -153,7 +153,7 @@ class RerolledLoop:
         """Return an integer of the table in the first iteration, and its change per iteration."""
         integers = self.table.integers
         integer = int(integers[row, position])
-        return integer, int(integers[row + self.run.period, position]) - integer
+        return integer, int(integers[row + self.unrolled.period, position]) - integer
 
     def distribute(self, trip_count: int) -> None:
         """Partition the loop for a trip count, and stack the values that cross partitions."""
@@ -180,7 +180,7 @@ class RerolledLoop:
 
     def defines(self, number: int) -> bool:
         """Return whether an iteration defines a buffer."""
-        return self.first_buffer <= number < self.first_buffer + self.buffer_count * self.run.trip_count
+        return self.first_buffer <= number < self.first_buffer + self.buffer_count * self.unrolled.trip_count
 
     def _is_own_value(self, number: int, number_stride: int) -> bool:
         """Return whether each iteration accesses a value that it defines, or one that an iteration before it defined."""
@@ -275,22 +275,22 @@ class LoopSet:
         position = int(self._owner[number]) if number >= 0 else -1
         return self.loops[position] if position >= 0 else None
 
-    def add(self, run: PeriodicRun) -> None:
-        """Add a run, or the longest part of it that can be a loop."""
-        while run.trip_count >= MIN_TRIP_COUNT:
-            loop = RerolledLoop(self.table, run)
+    def add(self, unrolled: UnrolledLoop) -> None:
+        """Add an unrolled loop, or its longest range of iterations that a loop can express."""
+        while unrolled.trip_count >= MIN_TRIP_COUNT:
+            loop = RerolledLoop(self.table, unrolled)
             is_regular = self._regular_iterations(loop)
             if is_regular.all():
-                self._owner[loop.first_buffer : loop.first_buffer + loop.buffer_count * run.trip_count] = len(self.loops)
+                self._owner[loop.first_buffer : loop.first_buffer + loop.buffer_count * unrolled.trip_count] = len(self.loops)
                 self.loops.append(loop)
-                loop.distribute(max(run.trip_count, self._max_trip_count))
+                loop.distribute(max(unrolled.trip_count, self._max_trip_count))
                 return
             start, stop = _longest_interval(is_regular)
-            run = PeriodicRun(run.start + start * run.period, run.period, stop - start)
+            unrolled = UnrolledLoop(unrolled.start + start * unrolled.period, unrolled.period, stop - start)
 
     def _regular_iterations(self, loop: RerolledLoop) -> Any:
         """Return a mask of the iterations whose accesses a loop can express; all False if a write prevents a loop."""
-        trip_count, accesses = loop.run.trip_count, loop.accesses()
+        trip_count, accesses = loop.unrolled.trip_count, loop.accesses()
         is_regular = np.ones(trip_count, bool)
         invariant_writes = {access.buffer_number for access in accesses if access.is_written and not access.number_stride}
         for _, _, number, number_stride, is_written in accesses:
@@ -318,7 +318,7 @@ class LoopSet:
         """Decide which values are stacked, and allocate them; return whether the memory is within the limit."""
         is_in_loop = np.zeros(len(self.table.steps), bool)
         for loop in self.loops:
-            is_in_loop[loop.run.start : loop.run.stop] = True
+            is_in_loop[loop.unrolled.start : loop.unrolled.stop] = True
         for row in np.flatnonzero(~is_in_loop):
             for column in self.table.columns[row]:
                 if isinstance(column, BufferView):
@@ -326,7 +326,7 @@ class LoopSet:
         for loop in self.loops:
             for access in loop.accesses():
                 self._record_loop_access(loop, access.buffer_number, access.number_stride)
-        return sum(value.allocate(loop.run.trip_count) for loop in self.loops for value in loop.values) <= MAX_BYTES
+        return sum(value.allocate(loop.unrolled.trip_count) for loop in self.loops for value in loop.values) <= MAX_BYTES
 
     def _record_loop_access(self, loop: RerolledLoop, number: int, number_stride: int) -> None:
         """Record that a loop accesses a buffer whose number changes by `number_stride` per iteration."""
@@ -340,7 +340,7 @@ class LoopSet:
         elif distance:
             value, _ = loop.value_of(number)
             value.distance = max(value.distance, distance)
-            for iteration in range(min(distance, loop.run.trip_count)):
+            for iteration in range(min(distance, loop.unrolled.trip_count)):
                 value.initial_distances.add(distance - iteration)
                 self._record_read(number + iteration * loop.buffer_count, None)
 
@@ -349,7 +349,7 @@ class LoopSet:
         owner = self.owner(number)
         if owner is not None:
             value, iteration = owner.value_of(number)
-            value.is_stacked |= owner is reader or iteration != owner.run.trip_count - 1
+            value.is_stacked |= owner is reader or iteration != owner.unrolled.trip_count - 1
 
     def relocate(self, view: BufferView, number: int | None = None) -> BufferView:
         """Return a view at its new location; unchanged if no loop defines its buffer."""
@@ -399,19 +399,19 @@ def reroll_loops(steps: Sequence[Step], outputs: Iterable[BufferView], max_trip_
 
 
 def _reroll_once(table: StepTable, min_steps: int, max_trip_count: int) -> list[Step] | None:
-    """Return the steps of a table with runs of at least `min_steps` steps as loops; None without such runs."""
+    """Return the steps of a table with unrolled loops of at least `min_steps` steps rerolled; None if there are none."""
     loops = LoopSet(table, max_trip_count)
-    for run in find_runs(table, min_steps):
-        loops.add(run)
+    for unrolled in find_unrolled_loops(table, min_steps):
+        loops.add(unrolled)
     if not loops.loops or not loops.allocate():
         return None
     steps: list[Step] = []
     next_row = 0
     for loop in loops.loops:
-        steps += [_relocate_step(table, row, loops) for row in range(next_row, loop.run.start)]
+        steps += [_relocate_step(table, row, loops) for row in range(next_row, loop.unrolled.start)]
         steps += loop.initial_copies(loops)
         steps += _replacement_steps(table, loop, loops)
-        next_row = loop.run.stop
+        next_row = loop.unrolled.stop
     return steps + [_relocate_step(table, row, loops) for row in range(next_row, len(table.steps))]
 
 
@@ -422,10 +422,10 @@ def _relocate_step(table: StepTable, row: int, loops: LoopSet) -> Step:
 
 
 def _replacement_steps(table: StepTable, loop: RerolledLoop, loops: LoopSet) -> Iterator[Step]:
-    """Yield the steps that replace a run."""
+    """Yield the steps that replace an unrolled loop."""
     carried_copies = loop.carried_copies()
     for partition in loop.partitions:
-        loop_index = LoopIndex(loop.run.trip_count)
+        loop_index = LoopIndex(loop.unrolled.trip_count)
         steps = [_loop_step(table, loop, loops, row, loop_index) for row in partition.rows]
         if partition.is_vectorized:
             yield vectorize_step(steps[0], loop_index)
@@ -441,7 +441,7 @@ def _loop_step(table: StepTable, loop: RerolledLoop, loops: LoopSet, row: int, l
         if isinstance(column, BufferView):
             values.append(loop.view_in_loop(loops, loop_index, row, position))
         else:
-            literals = [table.columns[r][position] for r in range(row, loop.run.stop, loop.run.period)]
+            literals = [table.columns[r][position] for r in range(row, loop.unrolled.stop, loop.unrolled.period)]
             values.append(_loop_literal(literals, dtypes[position], loop_index))
     return with_columns(table.steps[row], values)
 

@@ -476,15 +476,15 @@ def test_jax_loops_match_numpy(program: Any, monkeypatch: pytest.MonkeyPatch) ->
         function = cg.jit(f, backend="jax")
         function(p)
         np.testing.assert_allclose(function(other), f(other), rtol=1e-9)
-        (variant,) = variants_of(function)
-        assert "scan(" in variant.program.source
+        (specialization,) = specializations_of(function)
+        assert "scan(" in specialization.program.source
     differences = [(loss(p + step) - loss(p - step)) / 2e-6 for step in 1e-6 * np.eye(2)]
     np.testing.assert_allclose(ad.grad(loss)(p), differences, rtol=1e-6, atol=1e-9)
 
 
-def variants_of(function: Any) -> list[Any]:
+def specializations_of(function: Any) -> list[Any]:
     """The programs of a compiled function."""
-    return [variant for programs in function._programs_by_signature.values() for variant in programs.variants]
+    return [each for cache in function._caches_by_signature.values() for each in cache.specializations]
 
 
 @pytest.mark.parametrize("program", [euler_steps, table_steps, fibonacci])
@@ -495,7 +495,7 @@ def test_jax_loops_keep_programs_short(program: Any) -> None:
     for count in (60, 120):
         function = cg.jit(ad.grad(lambda p, count=count: program(p, count)), backend="jax")
         function(np.array([0.7, 0.4]))
-        lengths.append(len(variants_of(function)[0].program.source.splitlines()))
+        lengths.append(len(specializations_of(function)[0].program.source.splitlines()))
     assert lengths[1] <= lengths[0] + 5
 
 
@@ -507,7 +507,7 @@ def textbook_outcome(case: Any, backend: Any) -> str:
         primal, gradient = function(*case.arguments)
     except (NotImplementedError, ad.LostGraphError, cg.LeakError) as error:
         return type(error).__name__
-    assert sum(variant.runs for variant in variants_of(function)) > 0
+    assert sum(each.runs for each in specializations_of(function)) > 0
     slack = 1e-5 * np.max(np.abs(case.reference.gradient)) + 10 * np.max(np.sum(case.reference.error, axis=0)) + 1e-9
     np.testing.assert_allclose(primal, np.sum(case.reference.value), rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(np.concatenate([np.ravel(part) for part in gradient]), case.reference.gradient, rtol=0, atol=slack)
@@ -543,9 +543,9 @@ def test_jax_loops_keep_windows_static() -> None:
 
     function, u = cg.jit(ad.grad(heat), backend="jax"), np.sin(np.arange(48.0)).reshape(6, 8)
     function(u)
-    (variant,) = variants_of(function)
-    assert variant.program.source.count("scan(") == 2
-    assert "_positions(" not in variant.program.source
+    (specialization,) = specializations_of(function)
+    assert specialization.program.source.count("scan(") == 2
+    assert "_positions(" not in specialization.program.source
     np.testing.assert_allclose(function(u / 2), ad.grad(heat)(u / 2), rtol=1e-10)
 
 

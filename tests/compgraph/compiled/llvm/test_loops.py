@@ -16,7 +16,7 @@ from tests.support.jitting import compiled, is_compiled
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import loop_rerolling
-from compgraph.compiled.loop_periodicity import find_runs
+from compgraph.compiled.loop_periodicity import find_unrolled_loops
 
 Array = np.ndarray[Any, Any]
 
@@ -341,9 +341,9 @@ def test_loops_with_common_steps_run_each_step_once() -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-13)
 
 
-def test_periodic_runs_are_disjoint() -> None:
+def test_unrolled_loops_are_disjoint() -> None:
     kinds = np.array([0, 1, 2] * 10 + [3, 1, 2] * 10)
     table = SimpleNamespace(kinds=kinds, integers=np.zeros((60, 1), int), may_change=np.zeros((60, 1), bool))
-    runs = find_runs(table, 1)
-    assert len(runs) == 2
-    assert runs[0].stop <= runs[1].start
+    loops = find_unrolled_loops(table, 1)
+    assert len(loops) == 2
+    assert loops[0].stop <= loops[1].start

@@ -147,7 +147,7 @@ def _check_results(f: Callable[..., Any], shape: tuple[int, int]) -> None:
 def test_memory_plan_places_large_values_in_results() -> None:
     x = np.random.default_rng(1).standard_normal((64, 64))
     jitted = compiled(_states, x)
-    (program,) = [v.program for p in jitted._programs_by_signature.values() for v in p.variants]
+    (program,) = [v.program for p in jitted._caches_by_signature.values() for v in p.specializations]
     assert program._plan.hosts
     for buffer, host in program._plan.hosts.items():
         assert program._plan.offsets[buffer] + buffer.nbytes <= host.nbytes

@@ -173,7 +173,7 @@ def test_thread_pool_does_not_split_repeated_writes(monkeypatch: pytest.MonkeyPa
 
 
 def _cuts(jitted: Any) -> int:
-    programs = [v.program for p in jitted._programs_by_signature.values() for v in p.variants]
+    programs = [v.program for p in jitted._caches_by_signature.values() for v in p.specializations]
     return sum(getattr(step, "tiles", 0) > 0 for program in programs for step in program._steps)
 
 

@@ -41,8 +41,8 @@ from autodiff.forward import variables
 from autodiff.reverse import check_gradient, gradient
 from compgraph.guards import leaks as leak_log
 from compgraph.values import ACTIVE
-from tests.support.escape_routes import AT_TOP, ROUTES, WITHIN, Route
 from tests.support.failures import Failures
+from tests.support.leak_routes import AT_TOP, ROUTES, WITHIN, Route
 
 pandas = pytest.importorskip("pandas", reason="pandas is optional")
 
@@ -292,7 +292,7 @@ def test_escape_route_losing_graph_raises(route: Route, mode: str) -> None:
         MODES[mode](function_of(route))
     message = str(caught.value)
     if isinstance(caught.value, cg.LeakError):
-        is_used = outcome(route, mode) == "used" and "test_escape_table" in message
+        is_used = outcome(route, mode) == "used" and "test_leak_table" in message
         assert is_used or names_the_line(message, route), message
         assert "x.value or cg.stop_gradient(x)" in message or "node.value" in message or "blank.value" in message
     else:
@@ -387,7 +387,7 @@ def test_escape_route_losing_graph_has_replacement() -> None:
         assert bool(route.instead) is is_lost or route.within in ("warns", "meant"), route.code
 
 
-def test_escape_table_is_complete() -> None:
+def test_leak_table_is_complete() -> None:
     assert {route.top for route in ALL} == AT_TOP.keys()
     assert {route.within for route in ALL} == WITHIN.keys()
     assert len({route.code for route in ALL}) == len(ALL) > 300
@@ -395,10 +395,10 @@ def test_escape_table_is_complete() -> None:
 
 def test_escape_of_whole_result_names_line() -> None:
     x = cg.variable(POINT, "x")
-    with pytest.raises(TypeError, match=r"float\(\) at File .*test_escape_table"):
+    with pytest.raises(TypeError, match=r"float\(\) at File .*test_leak_table"):
         gradient(float(x[0]))
 
 
 def test_escape_page_is_current() -> None:
-    page = runpy.run_path(str(DOCS / "make_escapes.py"))["page"]
-    assert (DOCS / "escapes.md").read_text() == page(), "run python docs/make_escapes.py"
+    page = runpy.run_path(str(DOCS / "make_leaks.py"))["page"]
+    assert (DOCS / "leaks.md").read_text() == page(), "run python docs/make_leaks.py"

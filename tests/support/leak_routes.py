@@ -1,6 +1,6 @@
-"""Data: code by which a value can leave its graph, with the outcome at the top level and within operators.
+"""Data: code that can leak a value out of its graph, with the outcome at the top level and within operators.
 
-`docs/escapes.md` is made from this table, and `test_escape_table` runs every row. In a snippet, ``x`` is a node that depends on
+`docs/leaks.md` is made from this table, and `test_leak_table` runs every row. In a snippet, ``x`` is a node that depends on
 a variable of three elements, ``plain`` and ``square`` are plain arrays of zeros, ``np``, ``cg``, ``scipy`` and Python's
 modules are there, and the last expression is the result.
 """
