@@ -108,7 +108,7 @@ def _to_integers(parts: Sequence[Any], batched: Sequence[bool]) -> list[Part]:
         if isinstance(part, list):
             part = np.array(part) if part else np.array(part, np.intp)
         if isinstance(part, np.ndarray) and not is_batched and part.dtype.kind == "b":
-            integers += [(positions, False) for positions in np.nonzero(_unbatched_part(part, False))]
+            integers += [(positions, False) for positions in np.nonzero(part)]
         else:
             integers.append((part, is_batched))
     return integers
