@@ -177,7 +177,7 @@ def walk(starts: Iterable[Any], successors: Callable[[Any], Iterable[Any]]) -> I
 
     Parameters
     ----------
-    starts : iterable of hashable
+    starts : iterable
         The first objects.
     successors : callable
         ``successors(item)`` returns the objects one step away.
@@ -193,13 +193,13 @@ def walk(starts: Iterable[Any], successors: Callable[[Any], Iterable[Any]]) -> I
     >>> list(walk([1], lambda n: [2 * n, 3 * n] if n < 4 else []))
     [1, 2, 3, 4, 6, 9]
     """
-    visited_items = dict.fromkeys(starts)
-    order = list(visited_items)
+    order = list({id(item): item for item in starts}.values())
+    visited = set(map(id, order))  # the hash of a traced number is slow, since it may be a leak
     for item in order:  # the list grows during the loop
         yield item
         for other in successors(item):
-            if other not in visited_items:
-                visited_items[other] = None
+            if id(other) not in visited:
+                visited.add(id(other))
                 order.append(other)
 
 

@@ -116,10 +116,11 @@ class Backend(Protocol):
 
 def sources_of(item: Any) -> tuple[Any, ...]:
     """Return the dependencies of an item: its operands and, for the root of a buffer, all its writes."""
-    if not isinstance(item, Value) and isinstance(item, Guard):
-        return tuple([a for a in item.args if isinstance(a, Value)])
-    read = tuple([item.args[position] for position in item.parent_argnums])
-    if not isinstance(item, Value) or not item.memory:
+    is_node, args = isinstance(item, Value), item.args
+    if not is_node and isinstance(item, Guard):
+        return tuple([a for a in args if isinstance(a, Value)])
+    read = tuple([args[position] for position in item.parent_argnums])
+    if not is_node or not item.memory:
         return read
     item.memory.require_complete()
     return (*read, *item.memory.log)
@@ -140,12 +141,12 @@ def collect_dependencies(
     ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()
 ) -> list[Any]:
     """Return some items and all their dependencies, leaves first, in the order of recording; the search ends at `stop`."""
-    stop_items = frozenset(stop)
-    return sorted(walk(ends, lambda item: () if item in stop_items else sources(item)), key=_recording_order)
+    stop_items = frozenset(map(id, stop))
+    return sorted(walk(ends, lambda item: () if id(item) in stop_items else sources(item)), key=_recording_order)
 
 
 def _recording_order(item: Any) -> float:
-    return float(item.sequence_number) if item.args else -inf
+    return item.sequence_number if item.args else -inf
 
 
 def check_threads(caller: str, threads: object) -> int | None:

@@ -27,6 +27,7 @@ import numpy as np
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(__file__))
 _AUTODIFF = os.path.join(os.path.dirname(_PACKAGE_FOLDER), "autodiff")
 _INTERNAL_FOLDERS = tuple(folder + os.sep for folder in (_PACKAGE_FOLDER, _AUTODIFF, os.path.dirname(np.__file__)))
+_SWEEPS = frozenset({os.path.join(_AUTODIFF, "reverse", name) for name in ("replay.py", "sweep.py")})
 _CALLING_FILES = frozenset({functools.__file__, contextlib.__file__})
 
 
@@ -102,7 +103,7 @@ class NoFrame:
     f_lasti = 0
 
 
-def _no_frame(depth: int) -> Any:
+def _no_frame(depth: int, ends: frozenset[str] = frozenset()) -> Any:
     """Replaces ``sys._getframe`` while lines are not recorded."""
     return NoFrame
 
@@ -120,13 +121,16 @@ def add_internal_code(code: CodeType) -> None:
     internal[code.co_filename] = internal[code.co_filename] or None
 
 
-def user_frame(depth: int) -> Any:
-    """The innermost frame of user code, starting `depth` calls up; `NoFrame` without one."""
+def user_frame(depth: int, ends: frozenset[str] = frozenset()) -> Any:
+    """The innermost frame of user code, starting `depth` calls up; `NoFrame` without one up to the files `ends`."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:  # inlined `walk_frames`: this runs for every operation
-        kind = internal[frame.f_code.co_filename]
+        filename = frame.f_code.co_filename
+        kind = internal[filename]
         if kind is False or (kind is None and id(frame.f_code) not in _replacing_codes):
             return frame
+        if filename in ends:
+            break
         frame = frame.f_back
     return NoFrame
 
@@ -154,8 +158,8 @@ def format_frame(frame: FrameType) -> str | None:
 
 
 def set_line(node: Any) -> None:
-    """Store the user's current line in a node."""
-    frame = _user_frame(3)
+    """Store the user's current line in a node; none while a sweep of `autodiff` calls rules, see `set_lines_of_rules`."""
+    frame = _user_frame(3, _SWEEPS)
     node.code, node.instruction = frame.f_code, frame.f_lasti
 
 
@@ -249,7 +253,7 @@ def user_line() -> tuple[Any, int]:
 
 # Two ways to find the user's frame: `caller` counts calls, `_user_frame` checks the files of frames.
 caller: Callable[[int], Any] = sys._getframe
-_user_frame: Callable[[int], Any] = user_frame
+_user_frame: Callable[..., Any] = user_frame
 
 
 def record_lines(on: bool = True) -> None:

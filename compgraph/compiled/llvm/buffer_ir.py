@@ -10,9 +10,10 @@ of small matrices (`Factorization`), convolutions (`Convolution`), calls of NumP
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -60,8 +61,7 @@ class LoopIndex:
     trip_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class BufferView:
+class BufferView(NamedTuple):
     """An array in a buffer.
 
     Attributes
@@ -102,6 +102,8 @@ class BufferView:
 
     def broadcast(self, shape: tuple[int, ...]) -> BufferView:
         """Return the view broadcast to a shape."""
+        if shape == self.shape:
+            return self
         lead = len(shape) - len(self.shape)
         strides = [0 if n == 1 and m != 1 else s for n, m, s in zip(self.shape, shape[lead:], self.strides, strict=True)]
         return BufferView(self.buffer, self.offset, shape, (0,) * lead + tuple(strides))
@@ -112,6 +114,7 @@ class BufferView:
         return BufferView(self.buffer, self.offset, (*stack, columns, rows), (*stack_strides, right, down))
 
 
+@functools.lru_cache(maxsize=1024)
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides, in elements, of an array in C order."""
     return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))

@@ -5,6 +5,7 @@ Where NumPy warns for integers, or a conversion is undefined in C, the code bail
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -138,6 +139,7 @@ EXACT = frozenset({*_FLOAT_OPS, *_INTEGER_OPS, *_BOOLEAN_OPS, *_GENERIC_OPS, *_O
 _TYPES = {"f8": DOUBLE, "f4": FLOAT, "b1": BIT, **{f"{k}{n}": Type(f"i{8 * n}") for k in "iu" for n in (1, 2, 4, 8)}}
 
 
+@functools.cache
 def is_compilable(dtype: np.dtype[Any]) -> bool:
     """Return whether a dtype is supported."""
     return dtype.isnative and dtype.str[1:] in _TYPES

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,12 +43,12 @@ def part_views(state: LoweringState, node: Any) -> tuple[BufferView, BufferView]
 
 def imaginary_view(view: BufferView) -> BufferView:
     """Return the view of the imaginary part of an array of complex numbers."""
-    return replace(view, offset=view.offset + 1)
+    return view._replace(offset=view.offset + 1)
 
 
 def with_part_axis(view: BufferView, dtype: np.dtype[Any]) -> BufferView:
     """Return the view of an array of a dtype; if that is complex, with both parts along a last axis."""
-    return replace(view, shape=(*view.shape, 2), strides=(*view.strides, 1)) if element_dtype(dtype)[1] == 2 else view
+    return view._replace(shape=(*view.shape, 2), strides=(*view.strides, 1)) if element_dtype(dtype)[1] == 2 else view
 
 
 def store_parts(state: LoweringState, parts: tuple[Any, Any], out: BufferView) -> None:
@@ -173,7 +172,7 @@ def _lower_view(state: LoweringState, item: Any) -> bool:
     if source in state.complex_parts:
         views = [view_of(item, part) for part in parts]
     else:  # strides in complex numbers
-        whole = replace(parts[0], offset=0, strides=tuple(s // 2 for s in parts[0].strides))
+        whole = parts[0]._replace(offset=0, strides=tuple(s // 2 for s in parts[0].strides))
         whole_view = view_of(item, whole)
         views = [None if whole_view is None else _in_elements(whole_view, part.offset) for part in parts]
     if any(view is None or view.shape != np.shape(item.raw_value) for view in views):
@@ -192,4 +191,4 @@ def _lower_view(state: LoweringState, item: Any) -> bool:
 
 def _in_elements(view: BufferView, start: int) -> BufferView:
     """Return a view whose offset and strides count complex numbers, with those that count their parts."""
-    return replace(view, offset=start + 2 * view.offset, strides=tuple(2 * s for s in view.strides))
+    return view._replace(offset=start + 2 * view.offset, strides=tuple(2 * s for s in view.strides))

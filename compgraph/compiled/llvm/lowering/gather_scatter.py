@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -396,7 +395,7 @@ def _positive_bins(state: LoweringState, bins: BufferView, count: int, has_great
     if has_greatest:
         is_last = state.map_like("equal", integers, count - 1, like=integers, dtype=np.dtype(bool))
         is_any = dense_view(bool, ())
-        state.steps.append(Reduce("logical_or", is_last, frozenset({0}), replace(is_any, shape=bins.shape, strides=(0,))))
+        state.steps.append(Reduce("logical_or", is_last, frozenset({0}), is_any._replace(shape=bins.shape, strides=(0,))))
         state.append_map("require", (is_any,), dense_view(bool, ()))
     is_negative = state.map_like("less", integers, 0, like=integers, dtype=np.dtype(bool))
     return state.map_like("where", is_negative, count, integers, like=integers)

@@ -124,14 +124,16 @@ class MemoryPlan:
         self.offsets[buffer] = self._workspace.allocate(size)
 
 
-def buffers_used(unit: Unit) -> Iterable[Buffer]:
-    """Yield the buffers that a unit reads or writes."""
+def buffers_used(unit: Unit) -> list[Buffer]:
+    """Return the buffers that a unit reads or writes, with repetitions."""
+    views: list[BufferView] = []
     for step in steps_in(unit):
-        yield from (view.buffer for view in views_read(step))
+        views += views_read(step)
         if step.out is not None:
-            yield step.out.buffer
+            views.append(step.out)
     if isinstance(unit, LoopNest) and unit.tiling is not None:
-        yield from (view.buffer for view in unit.tiling.partials)
+        views += unit.tiling.partials
+    return [view.buffer for view in views]
 
 
 def steps_in(unit: Unit) -> Sequence[SingleStep]:
@@ -150,10 +152,10 @@ def _without_loops(units: Iterable[Unit]) -> Iterator[Unit]:
             yield unit
 
 
-def views_read(step: SingleStep) -> Iterable[BufferView]:
+def views_read(step: SingleStep) -> list[BufferView]:
     """Return the views that a step reads."""
     operands = step.views.values() if isinstance(step, NumPyCall) else step.operands
-    return (operand for operand in operands if isinstance(operand, BufferView))
+    return [operand for operand in operands if isinstance(operand, BufferView)]
 
 
 def find_materialized(units: Sequence[Unit]) -> set[Buffer]:

@@ -174,17 +174,18 @@ def _structure_of(step: object, step_columns: Sequence[Any], loop_indices: dict[
     if isinstance(step, Loop):
         loop_indices[step.loop_index] = len(loop_indices)
         return ("loop", step.loop_index.trip_count, *[_structure_of(inner, columns(inner), loop_indices) for inner in step.steps])
-    structure: list[Any] = [type(step).__name__]
+    structure: list[Any] = [type(step)]
     if isinstance(step, Map):
-        structure += [step.operation, step.compute_dtype.str, step.is_write]
+        structure += (step.operation, step.compute_dtype, step.is_write)
     elif isinstance(step, Reduce):
-        structure += [step.operation, step.axes]
+        structure += (step.operation, step.axes)
     elif isinstance(step, _OPERAND_STEPS):
         structure += [getattr(step, field.name) for field in fields(step) if field.name not in ("operands", "out")]
     for column in step_columns:
         if isinstance(column, BufferView):
-            loop_strides = tuple([(loop_indices.get(index, -1), stride) for index, stride in column.loop_strides])
-            structure.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, loop_strides))
+            buffer, _, shape, strides, loop_strides = column
+            loop_strides = tuple([(loop_indices.get(index, -1), stride) for index, stride in loop_strides])
+            structure += (buffer.dtype, buffer.size, shape, strides, loop_strides)
         else:
             structure.append("literal")
     return tuple(structure)
