@@ -223,7 +223,7 @@ def find_candidate_periods(kinds: NDArray[Any], max_periods: int = MAX_PERIODS) 
         for distance, count in zip(distances.tolist(), occurrences.tolist(), strict=True):
             counts[distance] = max(counts.get(distance, 0), count)
     likely = sorted(counts, key=lambda distance: -counts[distance])[:max_periods]
-    return sorted(likely)
+    return sorted({*likely, *[2 * distance for distance in likely]})  # an iteration may swap two arrays
 
 
 def find_unrolled_loops_of_period(

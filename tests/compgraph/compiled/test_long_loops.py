@@ -137,6 +137,15 @@ def own_buffers(x: Any) -> Any:
     return total
 
 
+def relax(x: Any) -> Any:
+    """Equal statements that differ in the array: an iteration has twice their period."""
+    a, b = x.copy(), np.zeros_like(x)
+    for _ in range(len(x)):
+        b[1:-1] = (a[:-2] + a[1:-1] + a[2:]) / 3
+        a[1:-1] = (b[:-2] + b[1:-1] + b[2:]) / 3
+    return np.sum(a * b)
+
+
 def swap_buffers(x: Any) -> Any:
     y = x.copy()
     for i in range(len(x) - 1):
@@ -200,7 +209,7 @@ def choose_by_values(x: Any) -> Any:
 
 KINDS: list[Callable[..., Any]] = [
     neighbors, in_place, two_back, far_back, far_back_in_memory, numbers_that_change, numbers_that_change_late, heat,
-    fresh_arrays, own_buffers, swap_buffers, backwards, peel_first_iterations, in_a_row, within_loops, recurrent,
+    fresh_arrays, own_buffers, relax, swap_buffers, backwards, peel_first_iterations, in_a_row, within_loops, recurrent,
     choose_by_values,
 ]  # fmt: skip
 
@@ -362,12 +371,12 @@ def test_long_loop_compares_globals_before_each_run(cut_soon: None) -> None:
 def _program(seed: int) -> Callable[[Any], Any]:
     """Loops of random statements that read values of this and of earlier iterations."""
     rng = np.random.default_rng(seed)
-    loops = [rng.integers(0, 12, int(rng.integers(1, 5))).tolist() for _ in range(int(rng.integers(1, 3)))]
+    loops = [rng.integers(0, 13, int(rng.integers(1, 5))).tolist() for _ in range(int(rng.integers(1, 3)))]
     iterations, shift = int(rng.integers(110, 150)), int(rng.integers(1, 5))
     late = rng.integers(1, 6, 2).tolist()
 
     def f(x: Any) -> Any:
-        a, b, u = x[0], x[1] * 1.0, x[:5] * 1.0
+        a, b, u, w = x[0], x[1] * 1.0, x[:5] * 1.0, np.zeros(5)
         y, history = np.zeros(LENGTH, x.dtype), [x[k] for k in range(6)]
         for statements in loops:
             for i in range(iterations):
@@ -398,6 +407,9 @@ def _program(seed: int) -> Callable[[Any], Any]:
                         b = b + v[0]
                     elif statement == 11:
                         y[i] = np.tanh(y[i + 7] + y[LENGTH - 1 - i] * 0.3 + x[i])
+                    elif statement == 12:
+                        w[1:] = u[:-1] * 0.4 + 0.1
+                        u[1:] = w[:-1] * 0.4 + 0.1
         total = a + b * 0.5 + np.sum(u) + np.sum(y * y)
         for k in late:
             total = total + history[-k] * (k + 1)
