@@ -27,7 +27,7 @@ from .callables import (
     set_attached,
     ufunc_method,
 )
-from .compositions import selection
+from .compositions import array_manipulation
 from .families import OPERATIONS
 from .spec import OpSpec, Policy, is_elementwise
 
@@ -111,7 +111,9 @@ PYTHON_ARITHMETIC: frozenset[Any] = frozenset(
 FLOAT_SCALARS = frozenset({np.float64, np.float32, np.float16})
 
 # ndarray methods that are the NumPy function with the array as its first argument.
-METHODS: dict[str, Function] = {s.method: s.function for s in OPERATIONS if s.method} | {"compress": selection.compress_method}
+METHODS: dict[str, Function] = {s.method: s.function for s in OPERATIONS if s.method} | {
+    "compress": array_manipulation.compress_method
+}
 # Methods that return plain values.
 PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
 # Methods that write into the array.

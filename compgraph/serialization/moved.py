@@ -20,6 +20,8 @@ MOVED = {
     "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "autodiff.distributed.parallel.mean": "autodiff.distributed.data_parallel",
     "compgraph.arrays.memory_layouts": "compgraph.arrays.creation",
+    "compgraph.ops.compositions.moving": "compgraph.ops.compositions.array_manipulation",
+    "compgraph.ops.compositions.selection": "compgraph.ops.compositions.array_manipulation",
     "compgraph.operations": "compgraph.ops",
     "compgraph.adapters": "compgraph.ops.callables",
     "compgraph.copied": "compgraph.serialization.graphs",

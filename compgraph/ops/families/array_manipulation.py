@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..callables import flatten, getitem, scatter_add, view
-from ..compositions import moving, selection
+from ..compositions import array_manipulation
 from ..spec import OpSpec, composed, packed, piecewise, replaced, rule, writes
 
 OPERATIONS: tuple[OpSpec, ...] = (
@@ -43,7 +43,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     composed(np.dstack, lists="sequence", returns_buffer=True),
     composed(np.column_stack, lists="sequence", returns_buffer=True),
     composed(np.append),
-    replaced(np.block, moving.block, lists="unchanged", returns_buffer=True),
+    replaced(np.block, array_manipulation.block, lists="unchanged", returns_buffer=True),
     composed(np.unstack, lists="unchanged"),
     composed(np.split),
     composed(np.array_split),
@@ -53,9 +53,9 @@ OPERATIONS: tuple[OpSpec, ...] = (
     # repeating and padding
     rule(np.tile, "A", warns="never", moves_elements=True, returns_buffer=True),
     rule(np.repeat, "a repeats", method="repeat", moves_elements=True, shape_depends_on="integers", returns_buffer=True),
-    rule(moving.pad, "array"),
-    replaced(np.pad, moving.pad_with_nodes, returns_buffer=True),
-    replaced(np.meshgrid, moving.meshgrid, returns_buffer=True),
+    rule(array_manipulation.pad, "array"),
+    replaced(np.pad, array_manipulation.pad_with_nodes, returns_buffer=True),
+    replaced(np.meshgrid, array_manipulation.meshgrid, returns_buffer=True),
     # arrays like others
     piecewise(np.zeros_like, "a", warns="never", fill=0, scalar_result="array", returns_buffer=True),
     piecewise(np.ones_like, "a", warns="never", fill=1, scalar_result="array", returns_buffer=True),
@@ -64,7 +64,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.linspace, "start stop", returns_buffer=True),
     composed(np.logspace, returns_buffer=True),
     rule(np.geomspace, "start stop", returns_buffer=True),
-    replaced(np.vander, moving.vander, returns_buffer=True),
+    replaced(np.vander, array_manipulation.vander, returns_buffer=True),
     # diagonals and triangles
     rule(np.diagonal, "a", warns="never", method="diagonal", moves_elements=True),
     composed(np.linalg.diagonal),
@@ -77,24 +77,24 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(scatter_add, kind="sequential"),
     rule(np.take, "a indices", method="take", moves_elements=True),
     rule(np.take_along_axis, "arr indices", moves_elements=True),
-    replaced(np.compress, selection.compress, operands="a", moves_elements=True),
-    replaced(np.extract, selection.extract),
-    replaced(np.choose, selection.choose, lists="unchanged", method="choose"),
-    replaced(np.select, selection.select, lists="unchanged"),
-    replaced(np.piecewise, selection.piecewise, lists="unchanged", is_higher_order=True),
+    replaced(np.compress, array_manipulation.compress, operands="a", moves_elements=True),
+    replaced(np.extract, array_manipulation.extract),
+    replaced(np.choose, array_manipulation.choose, lists="unchanged", method="choose"),
+    replaced(np.select, array_manipulation.select, lists="unchanged"),
+    replaced(np.piecewise, array_manipulation.piecewise, lists="unchanged", is_higher_order=True),
     # inserting and deleting
-    rule(selection.delete, "arr obj", kind="sequential", shape_depends_on="integers"),
-    replaced(np.delete, selection.delete_at),
-    rule(selection.insert, "arr obj values", kind="sequential", shape_depends_on="integers"),
-    replaced(np.insert, selection.insert_at),
-    replaced(np.trim_zeros, selection.trim_zeros),
+    rule(array_manipulation.delete, "arr obj", kind="sequential", shape_depends_on="integers"),
+    replaced(np.delete, array_manipulation.delete_at),
+    rule(array_manipulation.insert, "arr obj values", kind="sequential", shape_depends_on="integers"),
+    replaced(np.insert, array_manipulation.insert_at),
+    replaced(np.trim_zeros, array_manipulation.trim_zeros),
     # sorting and searching
     rule(np.sort, "a", kind="ordering", warns="never"),
     piecewise(np.argsort, "a", kind="ordering", warns="never", method="argsort"),
     piecewise(np.lexsort, "keys", kind="sequential"),
     rule(np.partition, "a", kind="ordering"),
     piecewise(np.argpartition, "a", kind="ordering", method="argpartition"),
-    replaced(np.sort_complex, selection.sort_complex),
+    replaced(np.sort_complex, array_manipulation.sort_complex),
     piecewise(np.searchsorted, "a v sorter", warns="never", method="searchsorted"),
     piecewise(np.digitize, "x bins"),
     piecewise(np.nonzero, "a", kind="sequential", warns="never", method="nonzero", shape_depends_on="values"),
@@ -102,19 +102,19 @@ OPERATIONS: tuple[OpSpec, ...] = (
     piecewise(np.argwhere, "a", kind="sequential", shape_depends_on="values"),
     piecewise(np.isin, "element test_elements"),
     # sets
-    piecewise(selection.unique, "ar", kind="sequential", shape_depends_on="values"),
-    replaced(np.unique, selection.unique_values),
+    piecewise(array_manipulation.unique, "ar", kind="sequential", shape_depends_on="values"),
+    replaced(np.unique, array_manipulation.unique_values),
     composed(np.unique_all),
     composed(np.unique_counts),
     composed(np.unique_inverse),
     composed(np.unique_values),
     composed(np.union1d),
-    replaced(np.setdiff1d, selection.setdiff1d),
-    replaced(np.setxor1d, selection.setxor1d),
-    replaced(np.intersect1d, selection.intersect1d),
+    replaced(np.setdiff1d, array_manipulation.setdiff1d),
+    replaced(np.setxor1d, array_manipulation.setxor1d),
+    replaced(np.intersect1d, array_manipulation.intersect1d),
     # applying functions
-    replaced(np.apply_along_axis, moving.apply_along_axis, is_higher_order=True),
-    replaced(np.apply_over_axes, moving.apply_over_axes, is_higher_order=True),
+    replaced(np.apply_along_axis, array_manipulation.apply_along_axis, is_higher_order=True),
+    replaced(np.apply_over_axes, array_manipulation.apply_over_axes, is_higher_order=True),
     # indices and bits
     piecewise(np.unravel_index, "indices", kind="sequential"),
     piecewise(np.packbits, "a", kind="sequential"),

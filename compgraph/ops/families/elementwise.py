@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..callables import astype, complex_sign, copy, input_of, power, stop_gradient
-from ..compositions import moving
+from ..compositions import array_manipulation
 from ..spec import OpSpec, composed, piecewise, replaced, rule
 
 OPERATIONS: tuple[OpSpec, ...] = (
@@ -93,8 +93,8 @@ OPERATIONS: tuple[OpSpec, ...] = (
         returns_buffer=True,
     ),
     rule(np.heaviside, formula="where(Lt(x, 0), 0, where(Eq(x, 0), y, 1))"),
-    rule(moving.nan_to_num, "x", kind="elementwise", warns="never"),
-    replaced(np.nan_to_num, moving.replace_nonfinite),
+    rule(array_manipulation.nan_to_num, "x", kind="elementwise", warns="never"),
+    replaced(np.nan_to_num, array_manipulation.replace_nonfinite),
     # complex numbers
     rule(np.conjugate, opname="conj", warns="never", formula="conjugate(x)", real_formula="x"),
     rule(np.real, "val", kind="elementwise", warns="never", formula="re(x)", real_formula="x"),
