@@ -21,10 +21,9 @@ from ..frames import is_heap_type, is_internal
 from ..tracing import is_tracing
 from ..values import TRACEABLE, Borrowed, Value, borrow, unwrap_buffer
 from .callers import is_user_module
-from .numpy_substitute import NUMPY_SUBSTITUTE
 from .random_functions import traceable_generator
 from .reachability import Closure, cell_contents, namespace_of, numpy_names
-from .undispatched_functions import interception_switch, open_interceptions
+from .undispatched_functions import NUMPY_SUBSTITUTE, interception_switch, open_interceptions
 
 _USER_DATA_MODULES = frozenset({"types", "argparse", "collections"})  # Python modules whose objects hold the user's attributes
 

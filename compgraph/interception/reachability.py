@@ -16,7 +16,7 @@ from ..frames import is_internal
 from ..storage import Opaque
 from .callers import is_library
 from .constructors import CONSTRUCTOR_NAMES
-from .numpy_substitute import needs_substitute
+from .undispatched_functions import needs_substitute
 
 _METHOD_WRAPPERS = frozenset({MethodType, staticmethod, classmethod})
 _NON_ARRAY_TYPES = (FunctionType, MethodType, type, ModuleType, str)
@@ -256,7 +256,7 @@ def names_in(code: CodeType) -> frozenset[str]:
 
 
 def numpy_names(function: FunctionType) -> list[str]:
-    """Return the names of NumPy in the globals of a function, if it needs a substitute; see `numpy_substitute`."""
+    """Return the names of NumPy in the globals of a function, if it needs a substitute; see `NUMPY_SUBSTITUTE`."""
     names = names_in(function.__code__)
     numpy_aliases = [name for name in names if function.__globals__.get(name) is np]
     return numpy_aliases if numpy_aliases and needs_substitute(function, names, iterate_code_objects(function.__code__)) else []

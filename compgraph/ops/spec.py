@@ -93,7 +93,7 @@ class OpSpec:
         The result in SymPy's functions of the operands ``x``, ``y`` and ``z``; semicolons separate several outputs. The prefix
         ``"bool: "`` restricts it to booleans, which are the numbers 0 and 1. Comparisons are
         ``Lt``, ``Le``, ``Gt``, ``Ge``, ``Eq`` and ``Ne``; ``where``, ``clip``, ``trunc`` and ``power`` are those of
-        `printing.symbolic_functions`.
+        `printing.symbolic_arrays`.
     real_formula : str
         The formula for real operands, if it differs.
     lowering : str

@@ -5,8 +5,7 @@
 `calls`               the executor's code generator, in the style of user code
 `listing`             the operations and writes behind some nodes, in order; the public function `program`, and the `Listing`
                       that it returns, with repeated steps folded
-`symbolic_arrays`     arrays in SymPy
-`symbolic_functions`  the SymPy functions of elementwise operations
+`symbolic_arrays`     arrays in SymPy; the SymPy functions of elementwise operations
 `conversion`          graphs to SymPy
 `notation`            SymPy expressions in LaTeX
 `formula`             the public functions `to_sympy` and `latex`, and the class `Formula`

@@ -23,8 +23,7 @@ from ..storage import Write
 from ..values import ConstantNode, MultiOutput, Value, freeze_operand
 from . import symbolic_arrays as arrays
 from .names import is_automatic, is_number
-from .symbolic_arrays import Entry, Operation, Shape
-from .symbolic_functions import function_of, is_applicable, trunc, truth
+from .symbolic_arrays import Entry, Operation, Shape, function_of, is_applicable, trunc, truth
 
 # Sizes count the parts of an expression.
 MAX_SIZE = 40  # a larger expression is abbreviated by a symbol

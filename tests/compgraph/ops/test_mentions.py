@@ -24,7 +24,7 @@ REGISTRIES = {
     "compgraph.interception.math_functions": "counterparts of the functions of math, cmath and statistics",
     "compgraph.printing.calls": "methods and keywords in the text of a call",
     "compgraph.printing.notation": "commands of LaTeX",
-    "compgraph.printing.symbolic_functions": "names that formulas of the table may use",
+    "compgraph.printing.symbolic_arrays": "names that formulas of the table may use",
     "compgraph.protocols.class_views": "methods of arrays that NumPy implements without ufuncs",
     "compgraph.protocols.functions": "handlers of calls with nodes",
     "compgraph.protocols.hints": "names of other packages",
