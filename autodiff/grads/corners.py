@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.array_types import Array, Axis
 from compgraph.bind import bind
-from compgraph.context import higher_derivatives, trace_guards
+from compgraph.context import guards_corners, higher_derivatives
 from compgraph.graph import to_values
 from compgraph.guards import guarded_value, strip_transforms
 from compgraph.protocols import stop_gradient
@@ -97,9 +97,9 @@ def is_zero(x: NDArray[Any], *_: object) -> Any:
 
 
 def corner_mask(is_corner: Callable[..., Any], *operands: object) -> NDArray[Any]:
-    """Return where operands have a corner, as a plain array. It is a guard if a program is traced."""
+    """Return where operands have a corner, as a plain array. In a program that differentiates again, it is a guard."""
     mask = np.asarray(is_corner(*[np.asarray(to_values(x)) for x in operands]))
-    if trace_guards.get() is not None:
+    if guards_corners.get():
         recorded_mask = strip_transforms(is_corner(*operands))
         if isinstance(recorded_mask, Value) and np.any(recorded_mask):  # the truth of a node is a guard
             guarded_value(recorded_mask, "which elements have a corner")

@@ -19,6 +19,7 @@ from ..context import (
     call_function,
     call_wrapper,
     collector,
+    guards_corners,
     higher_derivatives,
     is_deriving,
     recording_for_replay,
@@ -199,6 +200,7 @@ def trace_function(
     nan_safe: bool,
     may_truncate_loops: bool = False,
     is_differentiable: bool = False,
+    checks_corners: bool = False,
 ) -> FunctionTrace:
     """Trace one call of a function.
 
@@ -218,6 +220,8 @@ def trace_function(
         Whether loops may be truncated to a few iterations; the program is then extrapolated.
     is_differentiable : bool
         Whether another library may differentiate the program.
+    checks_corners : bool
+        Whether the program differentiates a derivative again, which may have corners.
 
     Raises
     ------
@@ -228,16 +232,16 @@ def trace_function(
     """
     truncation = LoopTruncation() if may_truncate_loops else None
     # The opnames of derivatives that are differentiated again. A trace assumes that the list stays empty, else it is repeated.
-    higher_opnames: list[str] | None = None if is_differentiable else []
+    higher_opnames: list[str] | None = None if is_differentiable or checks_corners else []
     try:
-        trace = run_isolated(_trace, f, call, captured, expected, nan_safe, truncation, higher_opnames)
+        trace = run_isolated(_trace, f, call, captured, expected, nan_safe, truncation, higher_opnames, checks_corners)
     except Exception as error:
         if not higher_opnames:
             if truncation is None or not truncation.loops:
                 raise
             raise LoopMismatchError from error
     if higher_opnames:
-        return trace_function(f, call, captured, expected, nan_safe, may_truncate_loops, is_differentiable=True)
+        return trace_function(f, call, captured, expected, nan_safe, may_truncate_loops, checks_corners=True)
     return trace
 
 
@@ -249,6 +253,7 @@ def _trace(
     nan_safe: bool,
     truncation: LoopTruncation | None,
     higher_opnames: list[str] | None,
+    checks_corners: bool,
 ) -> FunctionTrace:
     register_imported()
     start = next_sequence_number()
@@ -259,6 +264,7 @@ def _trace(
         trace_guards: guard_log,
         higher_derivatives: higher_opnames,
         unmasked_derivatives: unmasked,
+        guards_corners: checks_corners,
     }
     with (
         np.errstate(all="ignore"),

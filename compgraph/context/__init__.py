@@ -14,6 +14,7 @@ from .settings import (
     default_dtype,
     default_float,
     full_tracebacks,
+    guards_corners,
     higher_derivatives,
     holding_constants,
     is_blocked_level,
@@ -46,7 +47,8 @@ from .settings import (
 __all__ = [
     "Context", "NoGraph", "Setting", "active_checks", "active_profiler", "automatic_name", "call_function", "call_wrapper",
     "callbacks_lock", "checks", "collector", "constant_holder", "default_dtype", "default_float", "full_tracebacks",
-    "higher_derivatives", "holding_constants", "import_lazily", "is_blocked_level", "is_deriving", "is_fast_path", "is_recording",
+    "guards_corners", "higher_derivatives", "holding_constants", "import_lazily", "is_blocked_level", "is_deriving",
+    "is_fast_path", "is_recording",
     "is_tracking_indices", "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording",
     "recording_derivative", "recording_for_replay", "recording_on", "records_for_replay", "rerecording", "reset_after_fork",
     "restart_names", "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing",

@@ -96,6 +96,9 @@ records_for_replay: ContextVar[bool] = layered_variable("records_for_replay", Fa
 # differentiated again adds its opname to the list, and the trace is repeated without the assumption.
 higher_derivatives: ContextVar[list[str] | None] = layered_variable("higher_derivatives", None)
 
+# Whether the corners of choices are guards, because a program differentiates a derivative again.
+guards_corners: ContextVar[bool] = layered_variable("guards_corners", False)
+
 # A list while a function is traced, or a graph is retraced, for a program; None otherwise. A sweep adds the derivatives that may
 # be nan in later runs because they were recorded without masks for structural zeros.
 unmasked_derivatives: ContextVar[list[Any] | None] = layered_variable("unmasked_derivatives", None)

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..context import Setting, active_checks, higher_derivatives, recording_for_replay, run_isolated, unmasked_derivatives
+from ..context import (
+    Setting,
+    active_checks,
+    guards_corners,
+    higher_derivatives,
+    recording_for_replay,
+    run_isolated,
+    unmasked_derivatives,
+)
 from ..graph import breadth_first
 from ..guards import Guard, ProgramMismatchError, UnchangedGuard, guards_of, select_guards, warn_leaks
 from ..storage import by_sequence_number
@@ -266,14 +274,15 @@ class Executor:
             self._programs.pop(next(iter(self._programs)))
         self._programs[key] = program
 
-    def _compile(self, feeds: dict[Any, Any], is_differentiable: bool = False) -> Program:
+    def _compile(self, feeds: dict[Any, Any], checks_corners: bool = False) -> Program:
         guard_log: list[Guard] = []
         unmasked: list[Any] = []
-        higher_opnames: list[str] | None = None if is_differentiable else []
-        with Setting({unmasked_derivatives: unmasked, higher_derivatives: higher_opnames}):
+        higher_opnames: list[str] | None = None if checks_corners else []
+        settings = {unmasked_derivatives: unmasked, higher_derivatives: higher_opnames, guards_corners: checks_corners}
+        with Setting(settings):
             replacements = self._retrace(feeds, guard_log)
         if higher_opnames:
-            return self._compile(feeds, is_differentiable=True)
+            return self._compile(feeds, checks_corners=True)
         outputs = [replacements[node] for node in self.nodes]
         inputs = [replacements[node] for node in feeds]
         guards = [replacements[guard] for guard in self._guards if guard in replacements]

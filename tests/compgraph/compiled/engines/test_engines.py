@@ -374,6 +374,15 @@ def test_to_torch_is_differentiable_by_torch() -> None:
     np.testing.assert_allclose(x.grad.numpy(), ad.grad(relaxed)(X), rtol=1e-12)
 
 
+def test_to_torch_of_gradient_with_corners_has_no_guard() -> None:
+    backend_of("torch")
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([2.0, 1.0], dtype=torch.float64, requires_grad=True)
+    result = cg.to_torch(ad.grad(lambda x: np.sum(np.maximum(x, 0) ** 2 + np.abs(x) * x)))(x)
+    np.testing.assert_allclose(result.detach().numpy(), [8.0, 4.0])
+    np.testing.assert_allclose(torch.autograd.grad(result.sum(), x)[0].numpy(), [4.0, 4.0])
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # of PyTorch itself
 @pytest.mark.parametrize("name", ["jax", "torch"])
 def test_from_library_functions_have_derivatives_of_any_order(name: str) -> None:
