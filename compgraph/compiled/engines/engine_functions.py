@@ -37,7 +37,7 @@ class EngineSignatureCache(SignatureCache):
 
     def has_nan(self, results: Any) -> bool:
         """Return whether a result contains nan, as computed by the program."""
-        return bool(results.has_nan)
+        return self.jitted.library.is_true(results.has_nan)
 
     def reject(self, error: NotCompilableError) -> None:
         """Raise a NotImplementedError with the reason."""
@@ -65,20 +65,23 @@ class EngineJitted(Jitted[..., Any]):
         library = self.library
         if is_tracing():
             return record_call(self, args, kwargs)
-        leaves, structure = flatten_arguments(args, kwargs, self.static_parameters)
-        library_positions = [position for position, leaf in enumerate(leaves) if library.is_array(leaf)]
-        if not library_positions:
-            return super().__call__(*args, **kwargs)
-        static_leaves = list(leaves)
-        for position in library_positions:
-            static_leaves[position] = None
-        shapes = [(position, leaves[position].dtype, tuple(leaves[position].shape)) for position in library_positions]
-        key = (*key_of(static_leaves, structure, (args, kwargs)), *shapes)
+        if not kwargs and args and self.static_parameters is None and all(map(library.is_array, args)):
+            leaves, key = list(args), tuple([(x.dtype, x.shape) for x in args])
+        else:
+            leaves, structure = flatten_arguments(args, kwargs, self.static_parameters)
+            shapes = [(k, leaf.dtype, tuple(leaf.shape)) for k, leaf in enumerate(leaves) if library.is_array(leaf)]
+            if not shapes:
+                return super().__call__(*args, **kwargs)
+            static_leaves = list(leaves)
+            for position, *_ in shapes:
+                static_leaves[position] = None
+            key = (*key_of(static_leaves, structure, (args, kwargs)), *shapes)
         cache, dynamic = self._caches_by_device_key.get(key, (None, ()))
         if cache is not None:
             match = cache.run_matching([leaves[position] for position in dynamic])
             if match is not None:
                 return match[0].build(match[1])
+        leaves, structure = flatten_arguments(args, kwargs, self.static_parameters)
         numpy_leaves = [library.as_argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         args, kwargs = unflatten(structure, [leaf.value if type(leaf) is StaticArgument else leaf for leaf in numpy_leaves])
         call = signature_of(args, kwargs, self.static_parameters)

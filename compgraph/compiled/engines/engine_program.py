@@ -85,22 +85,22 @@ class EngineProgram:
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs: arrays of the library if an input is one, else NumPy arrays."""
-        library = self._library
+        library, are_arrays = self._library, list(map(self._library.is_array, values))
+        if values and all(are_arrays):
+            return self._run(values, library.copy_result)
+        convert = library.from_numpy if any(are_arrays) else library.borrow  # results in NumPy's memory are awaited
         with library.context(), without_tracing():  # otherwise NumPy's names in the library's code are patched within operators
-            is_library_array = [library.is_array(value) for value in values]
-            convert = library.from_numpy if any(is_library_array) else library.borrow  # results in NumPy's memory are awaited
-            inputs = [v if is_array else convert(np.asarray(v)) for v, is_array in zip(values, is_library_array, strict=True)]
-            outputs, guard_values, conditions_hold, has_nan = self._compiled(*inputs, *self._constants)
-            if conditions_hold is not None and not bool(conditions_hold):
-                raise IndexError("a computed index is out of range. Call the function without cg.jit, which names the line")
-            if self.guards:
-                self._check(guard_values)
-            return Results(map(library.copy_result if any(is_library_array) else library.to_numpy, outputs), has_nan)
+            values = [v if is_array else convert(np.asarray(v)) for v, is_array in zip(values, are_arrays, strict=True)]
+            return self._run(values, library.copy_result if any(are_arrays) else library.to_numpy)
 
-    def _check(self, guard_values: Sequence[Any]) -> None:
+    def _run(self, arrays: Sequence[Any], convert: Callable[[Any], Any]) -> Results:
+        outputs, guard_values, conditions_hold, has_nan = self._compiled(*arrays, *self._constants)
+        if conditions_hold is not None and not self._library.is_true(conditions_hold):
+            raise IndexError("a computed index is out of range. Call the function without cg.jit, which names the line")
         remaining_values = iter(guard_values)
         for guard in self.guards:
             guard.check(*[self._library.to_numpy(next(remaining_values)) if isinstance(a, Value) else a for a in guard.args])
+        return Results(map(convert, outputs), has_nan)
 
 
 def _write_source(translation: Translation, writer: SourceWriter) -> str:

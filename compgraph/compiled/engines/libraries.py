@@ -13,6 +13,7 @@ import numpy as np
 from ... import ops
 from ...array_types import Array
 from ...nn import Windows
+from ...tracing import without_tracing
 from . import array_api
 from .array_api import UnsupportedError
 
@@ -89,6 +90,10 @@ class Library:
         """Return a copy of a library's array as a plain one, or a NumPy scalar."""
         return np.array(value)[()]
 
+    def is_true(self, flag: Any) -> bool:
+        """Return the value of a boolean that a program has computed."""
+        return bool(flag)
+
     def as_argument(self, value: object) -> Any:
         """Return a library's array as an argument of a compiled function: a number that may change stays an array."""
         numpy_value = self.to_numpy(value)
@@ -158,8 +163,13 @@ class Library:
         raise NotImplementedError
 
     def compile(self, run: Function) -> Function:
-        """Compile a function of the library's arrays, if the library has a compiler."""
-        return run
+        """Compile a function of the library's arrays, if the library has a compiler; the result can be called in any context."""
+
+        def call(*arrays: object) -> Any:
+            with without_tracing():
+                return run(*arrays)
+
+        return call
 
     def context(self) -> Any:
         """Return the context in which programs are compiled and run."""
@@ -258,6 +268,13 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
         """Return whether a value is an array or a tracer of JAX."""
         return isinstance(value, self.jax.Array)
 
+    def is_true(self, flag: Any) -> bool:
+        """Return the value of a boolean; its memory on the processor is read in half the time of ``bool``."""
+        try:
+            return bool(memoryview(flag)[()])
+        except BufferError:  # it is on another device
+            return bool(flag)
+
     def borrow(self, value: Any) -> Any:
         """Return the array itself, whose memory a compiled function reads, or copies if it is not aligned."""
         return value
@@ -320,8 +337,19 @@ class Jax(NumPyLikeLibrary, DifferentiableLibrary):
         return self.jax.jvp(f, (operand,), (tangent,))[1]
 
     def compile(self, run: Function) -> Function:
-        """Compile with ``jax.jit``."""
-        return self.jax.jit(run)  # type: ignore[no-any-return]
+        """Compile with ``jax.jit``, ahead of time for the devices of the first arrays: such calls enter no context of JAX."""
+        jitted, executables = self.jax.jit(run), list[Function]()
+
+        def call(*arrays: object) -> Any:
+            for executable in executables:
+                with contextlib.suppress(TypeError, ValueError):  # an array is on other devices, or of NumPy
+                    return executable(*arrays)
+            with self.context(), without_tracing():
+                if not executables:
+                    executables.append(jitted.lower(*arrays).compile())
+                return jitted(*arrays)
+
+        return call
 
     @contextlib.contextmanager
     def context(self) -> Iterator[None]:
@@ -383,9 +411,10 @@ class Torch(DifferentiableLibrary):
         def call(*arrays: object) -> Any:
             if not traced:
                 try:
-                    traced.append(make_fx(run)(*arrays))
+                    with without_tracing():
+                        traced.append(make_fx(run)(*arrays))
                 except RuntimeError:  # an operation of PyTorch reads a number, so it cannot be traced
-                    traced.append(run)
+                    traced.append(super(Torch, self).compile(run))
             return traced[0](*arrays)
 
         return call
