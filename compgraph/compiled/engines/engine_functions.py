@@ -37,7 +37,7 @@ class EngineSignatureCache(SignatureCache):
 
     def has_nan(self, results: Any) -> bool:
         """Return whether a result contains nan, as computed by the program."""
-        return self.jitted.library.is_true(results.has_nan)
+        return self.jitted.library.is_true(results.has_nan)  # type: ignore[no-any-return]
 
     def reject(self, error: NotCompilableError) -> None:
         """Raise a NotImplementedError with the reason."""
@@ -60,9 +60,9 @@ class EngineJitted(Jitted[..., Any]):
         """The backend of the library."""
         return backend_of(self.library)
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: run a program that matches the arguments, on the library's device."""
-        library = self.library
+        library, key = self.library, tuple[Any, ...]()
         if is_tracing():
             return record_call(self, args, kwargs)
         if not kwargs and args and self.static_parameters is None and all(map(library.is_array, args)):
