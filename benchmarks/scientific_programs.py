@@ -1,38 +1,25 @@
 """Compile time and run time of scientific programs with their gradients, as people write them: loops, slices and writes.
 
-    python scientific_programs.py [--only NAME ...]
+    python scientific_programs.py [--only NAME ...] [--report]
 
-Each program is compiled once without the disk cache; run times are the minimum of repeated calls, on one thread.
+They are measured as those of `gradient_suite`, without JAX.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NPROC="1", JAX_PLATFORMS="cpu")
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NPROC="1")
 
-import argparse
-import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from gradient_suite import Program, print_table
 from scipy.special import log_softmax, logsumexp
 from scipy.stats import norm
-from tqdm import tqdm
 
-import autodiff as ad
-import compgraph as cg
-
-Function = Callable[..., Any]
 rng = np.random.default_rng(0)
-
-
-class Program(NamedTuple):
-    """A scalar function and its arguments."""
-
-    function: Function
-    arguments: tuple[Any, ...]
 
 
 def positive_definite(n: int) -> Any:
@@ -325,51 +312,5 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 }
 
 
-def seconds(call: Callable[[], Any], limit: float = 2.0) -> float:
-    """Return the minimum time of repeated calls, within some seconds."""
-    times, end = [], time.perf_counter() + limit
-    while len(times) < 200 and (not times or time.perf_counter() < end):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def measure(program: Program) -> list[float]:
-    """Return the seconds of NumPy's value, of the recorded gradient, of compilation, and of the compiled gradient."""
-    f, arguments = program
-    derivative = ad.value_and_grad(f, argnums=tuple(range(len(arguments))))
-    expected = derivative(*arguments)
-    compiled = cg.jit(derivative, cache=False, threads=1)
-    begin = time.perf_counter()
-    compiled.compile(*arguments)
-    compiling = time.perf_counter() - begin
-    value, slopes = compiled(*arguments)
-    np.testing.assert_allclose(value, expected[0], rtol=1e-9)
-    for found, exact in zip(slopes, expected[1], strict=True):
-        np.testing.assert_allclose(found, exact, rtol=1e-7, atol=1e-9 * np.max(np.abs(exact)))
-    if "NumPy" in compiled.report().splitlines()[0]:
-        print(compiled.report())
-    return [
-        seconds(lambda: f(*arguments), 0.5),
-        seconds(lambda: derivative(*arguments), 0.5),
-        compiling,
-        seconds(lambda: compiled(*arguments)),
-    ]
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="names that contain one of these")
-    chosen = parser.parse_args().only
-    names = [name for name in PROGRAMS if not chosen or any(part in name for part in chosen)]
-    rows = {name: measure(PROGRAMS[name]()) for name in tqdm(names)}
-    print("| program | NumPy, value, ms | recorded gradient, ms | compile, s | compiled gradient, ms |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for name, (value, recorded, compiling, compiled) in rows.items():
-        print(f"| {name} | {1e3 * value:.3g} | {1e3 * recorded:.3g} | {compiling:.2f} | {1e3 * compiled:.3g} |")
-
-
 if __name__ == "__main__":
-    main()
+    print_table(PROGRAMS, __doc__)
