@@ -379,7 +379,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     if not isinstance(node, Value):
         return np.require(a, dtype, requirements)
     np.require(np.zeros(0), None, requirements)  # raises for invalid requirements
-    flags = {_FLAGS.get(name.upper(), name.upper()) for name in requirements or ()}
+    flags = {name[0].upper() for name in requirements or ()}  # the first letters of NumPy's names
     if "E" in flags:
         raise TypeError("require: 'E' requires a plain array, which has no graph; leave it out, or pass node.value")
     order = "F" if "F" in flags else "C" if "C" in flags else "A"
@@ -387,18 +387,6 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     note_layout(node, "the memory layout, which determines whether a copy is made,")
     is_satisfied = all(node.value.flags[name] for name in flags)
     return node if is_satisfied else bind(ops.copy, (node,), {"order": order})
-
-
-_FLAGS = {
-    "C_CONTIGUOUS": "C",
-    "CONTIGUOUS": "C",
-    "F_CONTIGUOUS": "F",
-    "FORTRAN": "F",
-    "ALIGNED": "A",
-    "WRITEABLE": "W",
-    "OWNDATA": "O",
-    "ENSUREARRAY": "E",
-}
 
 
 def ascontiguousarray(a: object, dtype: DTypeLike | None = None) -> Any:
