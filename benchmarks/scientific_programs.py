@@ -1,8 +1,8 @@
 """Compile time and run time of scientific programs with their gradients, as people write them: loops, slices and writes.
 
-    python scientific_programs.py [--only NAME ...] [--report]
+    python scientific_programs.py [--only NAME ...] [--jax] [--report]
 
-They are measured as those of `gradient_suite`, without JAX.
+They are measured as those of `gradient_suite`. Those that `jax_programs` has run with JAX, too.
 """
 
 from __future__ import annotations
@@ -291,22 +291,35 @@ def fourier_transform(power: int) -> Program:
     return Program(f, (rng.standard_normal(n) + 1j * rng.standard_normal(n),))
 
 
+def with_jax(make: Callable[..., Program], *sizes: int) -> Program:
+    """Return a program of some sizes with the derivative of its version for JAX."""
+    program = make(*sizes)
+
+    def by_jax() -> Callable[..., Any]:
+        import jax
+        import jax_programs
+
+        return jax.value_and_grad(getattr(jax_programs, make.__name__)(*sizes), tuple(range(len(program.arguments))))
+
+    return program._replace(by_jax=by_jax)
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    "jacobi 4,000 x 400": lambda: jacobi(4000, 400),
-    "heat 25^3 x 20": lambda: heat(25, 20),
-    "alternating directions 40 x 6": lambda: alternating_directions(40, 6),
-    "triangular solve 400": lambda: triangular_solve(400),
-    "Cholesky 60": lambda: cholesky(60),
-    "LU 40": lambda: lu(40),
-    "Durbin 120": lambda: durbin(120),
+    "jacobi 4,000 x 400": lambda: with_jax(jacobi, 4000, 400),
+    "heat 25^3 x 20": lambda: with_jax(heat, 25, 20),
+    "alternating directions 40 x 6": lambda: with_jax(alternating_directions, 40, 6),
+    "triangular solve 400": lambda: with_jax(triangular_solve, 400),
+    "Cholesky 60": lambda: with_jax(cholesky, 60),
+    "LU 40": lambda: with_jax(lu, 40),
+    "Durbin 120": lambda: with_jax(durbin, 120),
     "correlation 60 x 80": lambda: correlation(60, 80),
     "sparse product 400": lambda: sparse_product(400, 4000),
-    "time warping 16": lambda: time_warping(16),
-    "shortest paths 60": lambda: shortest_paths(60),
-    "Gram-Schmidt 30 x 20": lambda: gram_schmidt(30, 20),
-    "recurrent network 128 x 100": lambda: recurrent_network(128, 100),
+    "time warping 16": lambda: with_jax(time_warping, 16),
+    "shortest paths 60": lambda: with_jax(shortest_paths, 60),
+    "Gram-Schmidt 30 x 20": lambda: with_jax(gram_schmidt, 30, 20),
+    "recurrent network 128 x 100": lambda: with_jax(recurrent_network, 128, 100),
     "Kalman filter 100": lambda: kalman_filter(100),
-    "hidden Markov model 8 x 300": lambda: hidden_markov_model(8, 300),
+    "hidden Markov model 8 x 300": lambda: with_jax(hidden_markov_model, 8, 300),
     "Mandelbrot 51 x 20": lambda: mandelbrot(51, 20),
     "Fourier transform 1,024": lambda: fourier_transform(10),
 }
