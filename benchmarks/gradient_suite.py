@@ -2,9 +2,8 @@
 
     python gradient_suite.py [--only NAME ...] [--jax]
 
-The programs are plain NumPy. Each is compiled once without the disk cache, in seconds of processor time; run times are medians, on one
-thread.
-With `--jax`, the programs that have a version for JAX run in turn with it, in double precision unless named.
+The programs are plain NumPy. Each is compiled once without the disk cache, which takes the stated processor time; run times are
+medians, on one thread. With `--jax`, the programs that have a version for JAX run in turn with it, in double precision unless named.
 """
 
 from __future__ import annotations
