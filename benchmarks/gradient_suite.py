@@ -3,7 +3,7 @@
     python gradient_suite.py [--only NAME ...] [--jax]
 
 The programs are plain NumPy. Each is compiled once without the disk cache, which takes the stated processor time; run times are
-medians, on one thread. With `--jax`, the programs that have a version for JAX run in turn with it, in double precision unless named.
+medians, on one thread. With `--jax`, those that have a version for JAX run in turn with it, in double precision unless named.
 """
 
 from __future__ import annotations
