@@ -70,8 +70,11 @@ class Interception:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for reference in weakref.getweakrefs(self):
-            _close(reference)
+        try:
+            _close_all(self)
+        except BaseException:  # an interrupt, as by Ctrl-C: the traceback may keep this context alive
+            _close_all(self)
+            raise
 
 
 def intercept(
@@ -94,30 +97,46 @@ def intercept(
         function = None
     patch_numpy_code()
     with callbacks_lock:
-        reference = weakref.ref(context, _close)
-        open_interceptions.add(reference)
-        groups = (TOP_LEVEL, DIFFERENTIATION, DRAWS) if reports_draws else (TOP_LEVEL, DIFFERENTIATION)
-        if function is None:
-            for group in groups:
-                group.apply(())
+        open_interceptions.add(reference := weakref.ref(context, _close))
+        try:
+            _apply_patches(context, reference, f, function, arguments, reports_draws, unchanged)
             return context
-        closure = Closure(function)
-        start_values = (f, *bound_arguments(f))
-        arguments = (*arguments, *start_values[1:])
-        context.calls_only_numpy = calls_only_numpy(closure, arguments)
-        _patch_introspection(closure, arguments, context.calls_only_numpy)
-        if not context.calls_only_numpy:
-            for group in groups:
-                group.apply(other.__globals__ for other in closure.functions)
-        if f is function and SKIPPED_CLASSES.issuperset(map(type, unchanged)) and _reaches_nothing(closure):
-            return context
-        search = LocationSearch()
-        rebind_variables(closure, search, context.captured)
-        if not is_compiling():  # a compiler thread must not change objects that the caller still uses
-            search.add((*start_values, *unchanged))
-            replace_in_objects(reference, closure, search, context.captured, replaces_generators=not reports_draws)
-        clear_views()
-    return context
+        except BaseException:
+            _close(reference)
+            raise
+
+
+def _apply_patches(
+    context: Interception,
+    reference: weakref.ref[Any],
+    f: Callable[..., Any],
+    function: FunctionType | None,
+    arguments: Iterable[Any],
+    reports_draws: bool,
+    unchanged: Sequence[Any],
+) -> None:
+    """Apply the patches of a context for a call of `f`, whose Python function is `function`."""
+    groups = (TOP_LEVEL, DIFFERENTIATION, DRAWS) if reports_draws else (TOP_LEVEL, DIFFERENTIATION)
+    if function is None:
+        for group in groups:
+            group.apply(())
+        return
+    closure = Closure(function)
+    start_values = (f, *bound_arguments(f))
+    arguments = (*arguments, *start_values[1:])
+    context.calls_only_numpy = calls_only_numpy(closure, arguments)
+    _patch_introspection(closure, arguments, context.calls_only_numpy)
+    if not context.calls_only_numpy:
+        for group in groups:
+            group.apply(other.__globals__ for other in closure.functions)
+    if f is function and SKIPPED_CLASSES.issuperset(map(type, unchanged)) and _reaches_nothing(closure):
+        return
+    search = LocationSearch()
+    rebind_variables(closure, search, context.captured)
+    if not is_compiling():  # a compiler thread must not change objects that the caller still uses
+        search.add((*start_values, *unchanged))
+        replace_in_objects(reference, closure, search, context.captured, replaces_generators=not reports_draws)
+    clear_views()
 
 
 def _reaches_nothing(closure: Closure) -> bool:
@@ -172,6 +191,11 @@ def _prepare_first_variable() -> None:
 
 
 variable_hooks.append(_prepare_first_variable)
+
+
+def _close_all(context: Interception) -> None:
+    for reference in weakref.getweakrefs(context):
+        _close(reference)
 
 
 def _close(reference: weakref.ref[Any]) -> None:

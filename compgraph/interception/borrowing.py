@@ -119,14 +119,14 @@ class Replacement:
 
     Attributes
     ----------
-    users : int
-        The number of open contexts that use it.
+    users : set of weakref
+        The open contexts that use it.
     """
 
     __slots__ = ("borrowed", "location", "original", "users")
 
-    def __init__(self, location: Location, original: object, borrowed: Any) -> None:
-        self.location, self.original, self.borrowed, self.users = location, original, borrowed, 1
+    def __init__(self, location: Location, original: object, borrowed: Any, user: weakref.ref[Any]) -> None:
+        self.location, self.original, self.borrowed, self.users = location, original, borrowed, {user}
 
     def restore(self) -> None:
         """Restore the caller's value, unless the function has assigned another."""
@@ -327,7 +327,7 @@ def replace_in_objects(
 
     Without `replaces_generators`, random generators are skipped; they are replaced later if the caller records draws.
     """
-    context_replacements = _replacements_of[reference] = []
+    _replacements_of[reference] = []
     visited = 0
     search.run()
     while visited < len(search.functions):  # the loop extends the list
@@ -338,7 +338,7 @@ def replace_in_objects(
             search.run()
     for location, value in search.locations:
         if replaces_generators or not isinstance(value, np.random.Generator):
-            _replace_at(location, value, context_replacements, captured)
+            _replace_at(location, value, reference, captured)
 
 
 def clear_views() -> None:
@@ -386,17 +386,17 @@ def _rebind_cell(cell: CellType, captured: list[Any]) -> None:
         cell.cell_contents = replacement
 
 
-def _replace_at(location: Location, value: object, context_replacements: list[Replacement], captured: list[Any]) -> None:
+def _replace_at(location: Location, value: object, reference: weakref.ref[Any], captured: list[Any]) -> None:
     key = location.key
     existing = _replacements.get(key)
     if existing is not None and existing.borrowed is value:  # replaced by another thread, which may return first
-        existing.users += 1
-        context_replacements.append(existing)
+        existing.users.add(reference)
+        _replacements_of[reference].append(existing)
         return
     replacement = _capture(value, captured)
     if replacement is not value:
-        existing = _replacements[key] = Replacement(location, value, replacement)
-        context_replacements.append(existing)
+        existing = _replacements[key] = Replacement(location, value, replacement, reference)
+        _replacements_of[reference].append(existing)
         location.write(replacement)
 
 
@@ -422,16 +422,20 @@ def restore_locations(reference: weakref.ref[Any]) -> None:
     """Restore the caller's values in attributes and items, including locations to which the function copied a view.
 
     When the last operator returns, buffers in the same objects become plain arrays, because no operator writes into them anymore.
+    After an interrupt, a repeated call completes the work.
     """
-    finished = []
-    for replacement in _replacements_of.pop(reference, []):
-        replacement.users -= 1
+    replacements = _replacements_of.get(reference, [])
+    for replacement in replacements:
+        replacement.users.discard(reference)
+        key = replacement.location.key
         if not replacement.users:
-            del _replacements[replacement.location.key]
             replacement.restore()
-            finished.append(replacement)
+            if _replacements.get(key) is replacement:
+                del _replacements[key]
+    finished = [replacement for replacement in replacements if not replacement.users]
     originals = {id(replacement.borrowed): replacement.original for replacement in finished}
     holders = {replacement.location.key[0]: replacement.location for replacement in finished}
     for location, array in [sibling for holder in holders.values() for sibling in holder.traceable_siblings()]:
         if (array.is_borrowed or len(open_interceptions) <= 1) and location.key not in _replacements:
             location.write(originals.get(id(array), unwrap_buffer(array)))
+    _replacements_of.pop(reference, None)

@@ -127,6 +127,8 @@ class _PatchedNamespace:
         By the id of an original: the original, and its patch.
     length : int
         The number of names in the namespace at the last scan.
+    is_patched : bool or None
+        Whether the names are bound to the patches; None if an interrupt left some of them patched.
     read_values : callable or None
         Reads the values of the names at once; None without names.
     values_by_state : dict of tuple
@@ -136,12 +138,13 @@ class _PatchedNamespace:
     __slots__ = ("is_patched", "length", "namespace", "originals", "patches", "read_values", "replacements", "values_by_state")
 
     def __init__(self, namespace: Namespace, replacements: dict[int, tuple[Any, Any]]) -> None:
-        self.namespace, self.replacements, self.length, self.is_patched = namespace, replacements, -1, False
+        self.namespace, self.replacements, self.length = namespace, replacements, -1
+        self.is_patched: bool | None = False
         self.scan()
 
     def scan(self) -> None:
         """Find the names to patch; repeated if the number of names in the namespace has changed."""
-        if self.length != len(self.namespace) and not self.is_patched:
+        if self.length != len(self.namespace) and self.is_patched is False:
             self.length = len(self.namespace)
             items = list(without_patches(self.namespace).items())  # a copy, because another thread may import into this module
             self.originals = {name: value for name, value in items if _is_replaced(self.replacements, value)}
@@ -155,8 +158,7 @@ class _PatchedNamespace:
         if self.read_values is None or self.is_patched is is_patched:
             return
         after, before = (self.patches, self.originals) if is_patched else (self.originals, self.patches)
-        if is_patched:
-            self.is_patched = True
+        self.is_patched = None
         try:
             is_unchanged = self.read_values(self.namespace) == self.values_by_state[not is_patched]
         except KeyError:
