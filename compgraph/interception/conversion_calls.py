@@ -15,6 +15,7 @@ import functools
 import gc
 import linecache
 import os
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -131,7 +132,7 @@ def _replace_calls(code: CodeType, location: tuple[str, int, int]) -> bool:
     new_codes = dict(_codes_by_location(compile_module(_CallReplacer(filename).visit(ast.parse(source)))))
     setattr(builtins, _CONVERT, convert)
     is_replaced = False
-    for function in [value for value in gc.get_objects() if type(value) is FunctionType]:
+    for function in _functions(filename):
         old_code = function.__code__
         key = old_code.co_qualname, old_code.co_firstlineno
         # The codes are equal, unless the file was changed after its import.
@@ -139,6 +140,17 @@ def _replace_calls(code: CodeType, location: tuple[str, int, int]) -> bool:
             replace_code(function, new_codes[key])
             is_replaced = is_replaced or old_code is code
     return is_replaced
+
+
+def _functions(filename: str) -> list[FunctionType]:
+    """All functions that the garbage collector lists; after ``gc.freeze``, those that the module of a file names."""
+    functions: list[Any] = gc.get_objects()
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == filename:
+            for value in list(vars(module).values()):
+                members = list(vars(value).values()) if isinstance(value, type) else [value]
+                functions += [getattr(member, "__func__", member) for member in members]
+    return [function for function in functions if type(function) is FunctionType]
 
 
 def _codes_by_location(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph.interception import conversion_calls
+from tests.support.garbage import spare_what_stands
 
 PACKAGE = """
 import numpy as np
@@ -112,6 +114,18 @@ def test_conversion_in_package_keeps_derivative(name: str, package: ModuleType) 
         np.testing.assert_allclose(value, expected, rtol=1e-12)
         np.testing.assert_allclose(gradient, ad.numeric.gradient(program, [X])[0], rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(program(X), expected, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["float", "class and nested function"])
+def test_conversion_in_frozen_package_keeps_derivative(name: str, package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector does not list the functions of the package."""
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    spare_what_stands()
+    program = PROGRAMS[name](package)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gradient = ad.grad(program)(X)
+    np.testing.assert_allclose(gradient, ad.numeric.gradient(program, [X])[0], rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("operator", [ad.jvp, ad.vmap])
