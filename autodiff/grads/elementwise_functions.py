@@ -262,7 +262,7 @@ def _clip_share_max(g: Any, out: object, x: Any, low: Any = None, high: Any = No
     return _minimum_share(g, None, high, x if low is None else np.maximum(x, low))
 
 
-def _is_at_bound(x: object, low: Operand, high: Operand) -> Any:
+def _is_at_bound(x: Any, low: Operand, high: Operand) -> Any:
     """Return where a number equals a bound."""
     ties = [np.equal(x, bound) for bound in (low, high) if bound is not None]
     return functools.reduce(np.logical_or, ties, np.False_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -278,7 +279,11 @@ class Executor:
         guard_log: list[Guard] = []
         unmasked: list[Any] = []
         higher_opnames: list[str] | None = None if checks_corners else []
-        settings = {unmasked_derivatives: unmasked, higher_derivatives: higher_opnames, guards_corners: checks_corners}
+        settings: dict[ContextVar[Any], Any] = {
+            unmasked_derivatives: unmasked,
+            higher_derivatives: higher_opnames,
+            guards_corners: checks_corners,
+        }
         with Setting(settings):
             replacements = self._retrace(feeds, guard_log)
         if higher_opnames:

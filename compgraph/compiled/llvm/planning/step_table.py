@@ -184,8 +184,8 @@ def _structure_of(step: object, step_columns: Sequence[Any], loop_indices: dict[
     for column in step_columns:
         if isinstance(column, BufferView):
             buffer, _, shape, strides, loop_strides = column
-            loop_strides = tuple([(loop_indices.get(index, -1), stride) for index, stride in loop_strides])
-            structure += (buffer.dtype, buffer.size, shape, strides, loop_strides)
+            numbered_strides = tuple([(loop_indices.get(index, -1), stride) for index, stride in loop_strides])
+            structure += (buffer.dtype, buffer.size, shape, strides, numbered_strides)
         else:
             structure.append("literal")
     return tuple(structure)
