@@ -95,7 +95,7 @@ sys.meta_path.append(ops.AdviceFinder(__name__, FOREIGN_NAMES))
 patch_list_functions()
 
 
-# Names of an earlier release, which work until the next one.
+# Deprecated names, accepted until the next release.
 _RENAMED = {"DiffersError": "BatchedValueError", "EscapeError": "LeakError", "cut": "subgraph", "simplified": "simplify"}
 
 

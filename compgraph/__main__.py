@@ -131,12 +131,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument("--clear-caches", action="store_true", help="remove the compiled programs on disk")
-    about = "check derivatives, compilation and drawing, in a few seconds; the exit status is 1 if a check fails"
-    actions.add_argument("--self-test", action="store_true", help=about)
-    chosen = parser.parse_args(arguments)
-    if chosen.self_test:
+    self_test_help = "check derivatives, compilation and drawing, in a few seconds; the exit status is 1 if a check fails"
+    actions.add_argument("--self-test", action="store_true", help=self_test_help)
+    options = parser.parse_args(arguments)
+    if options.self_test:
         return 0 if self_test() else 1
-    if chosen.clear_caches:
+    if options.clear_caches:
         _clear_caches()
         return 0
     cg.show_versions()

@@ -1,4 +1,4 @@
-"""Write the stub files (``compgraph/__init__.pyi`` ...) for editors and type checkers: names that ``__getattr__`` resolves.
+"""Write the stub files (``compgraph/__init__.pyi`` ...), which declare lazily resolved names for editors and type checkers.
 
 Run ``python -m compgraph._stubs`` after a change of the tables in `ops` or of the rules in `autodiff.grads`; a test
 compares the files.

@@ -140,7 +140,7 @@ def stack_object_array(value: object) -> Any:
 
 
 def to_concrete(node: Any) -> Any:
-    """Return a recorded copy of a tracer that owns its memory, unless another operator is active; other nodes unchanged."""
+    """Copy a tracer to a recorded node with its own memory. Other nodes, and nodes within an operator, are returned unchanged."""
     if is_tracing() or node.level or not is_tracer(node):
         return node
     return attach(ops.copy(node.raw_value, order="K"), ops.copy, (node,), {"order": "K"})

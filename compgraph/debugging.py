@@ -45,7 +45,7 @@ class NonFiniteError(ArithmeticError):
         Raises
         ------
         ValueError
-            Without a node.
+            If the error has no node.
         """
         node = self.node
         if node is None:

@@ -146,7 +146,7 @@ def overrides_protocol(operand: object, protocol: str) -> bool:
 
 
 def full_name(function: Callable[..., Any]) -> str:
-    """The name of a function of NumPy's or SciPy's as users write it."""
+    """The public name of a function of NumPy or SciPy, such as ``np.linalg.inv``."""
     if isinstance(function, ops.Packed):
         function = function.function
     if function in ops.PUBLIC_NAMES:
@@ -268,12 +268,14 @@ def _recover_view(node: NDArray[Any]) -> bool:
     if not isinstance(source, Value) or (not hasattr(source, "raw_value") and not _recover_view(source)):
         return False
     whole = new_view(source, ndarray)
-    num_new = view.ndim - whole.ndim
+    num_new_axes = view.ndim - whole.ndim
     is_same = view.__array_interface__["data"] == whole.__array_interface__["data"] and view.dtype == whole.dtype
-    if num_new <= 0 or view.shape != (1,) * num_new + whole.shape or not is_same or view.strides[num_new:] != whole.strides:
+    if num_new_axes <= 0 or not is_same or view.shape != (1,) * num_new_axes + whole.shape:
+        return False
+    if view.strides[num_new_axes:] != whole.strides:
         return False
     with recording_on():
-        view_node = bind(np.expand_dims, (source,), {"axis": tuple(range(num_new))})
+        view_node = bind(np.expand_dims, (source,), {"axis": tuple(range(num_new_axes))})
     node.__class__ = type(view_node)
     for cls in type(view_node).__mro__:
         for slot in getattr(cls, "__slots__", ()):

@@ -211,7 +211,7 @@ def _attach_traced(*operation: Any) -> Any:
 
 
 def detach_result(value: Array, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
-    """Return an unrecorded result. A view of an operand becomes read-only, because a write into it would miss the log."""
+    """Return an unrecorded result. A view of an operand becomes read-only, because writes into it would not be recorded."""
     if type(value) is ndarray:
         plain_operands = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
         if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plain_operands):
@@ -297,7 +297,7 @@ def _as_view(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tuple[i
         return value.copy(), is_active
     if value.base is None:
         value = value.view()
-    if not is_active:  # a later write of an active node makes it active; into the buffer of a read-only view, through the operand
+    if not is_active:  # a later write of an active node makes it active; a read-only view changes by writes into its operand
         owner = owner_of(value)
         may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
         is_active = may_change and any(
@@ -307,7 +307,7 @@ def _as_view(value: NDArray[Any], args: tuple[Any, ...], parent_argnums: tuple[i
 
 
 def _new_result(value: Array, is_active: bool, args: tuple[Any, ...] = ()) -> Any:
-    """The value of an operation on `args` as a node without history; integers and booleans are always inert."""
+    """Return the value of an operation on `args` as a node without history; integers and booleans are always inert."""
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers. If that is intended, compute with node.value")
@@ -336,7 +336,7 @@ def _attach_multi_output(
     parent_argnums: tuple[int, ...],
     is_active: bool,
 ) -> Any:
-    """Nodes that share one MultiOutput. Named tuples (``slogdet``) and None are preserved."""
+    """Return the outputs as nodes that share one MultiOutput. Named tuples (``slogdet``) and None are preserved."""
     multi_output = MultiOutput()
     value = _copy_shared_outputs(value, args, parent_argnums)
     multi_output.raw_value = tuple(value)
@@ -364,7 +364,7 @@ def _copy_shared_outputs(values: Any, args: tuple[Any, ...], parent_argnums: tup
 
 
 def inert_leaf(value: Array) -> Any:
-    """A value as a node without operands and cotangent."""
+    """Return a value as a node without operands and cotangent."""
     node = set_history(_new_result(value, False), None, (), ())
     if type(node) in TRACKED_CLASS_OF:
         mark_used(node)

@@ -27,7 +27,7 @@ def asmatrix(data: Any, dtype: DTypeLike | None = None) -> Any:
     Parameters
     ----------
     data : array_like
-        A node, an array, or nested sequences of numbers and nodes; fewer dimensions than two become a row.
+        A node, an array, or nested sequences of numbers and nodes; a scalar or vector becomes a row.
     dtype : dtype, optional
         The dtype of the result.
 
@@ -54,7 +54,7 @@ def asmatrix(data: Any, dtype: DTypeLike | None = None) -> Any:
 
 
 def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | None = None) -> Any:
-    """``numpy.bmat``, blocks joined to a matrix: of nodes, a node of two dimensions.
+    """``numpy.bmat``, a matrix of blocks: of nodes, a node of two dimensions.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _has_nodes(value: object) -> bool:
 class Concatenator:
     """The class of ``cg.r_`` and ``cg.c_``, which join the arrays between brackets as ``numpy.r_`` and ``numpy.c_`` do.
 
-    A node may stand wherever NumPy takes an array or a number: by itself, in a list, as the end of a slice. Without a node
+    Nodes are accepted wherever NumPy accepts arrays or numbers: as entries, in lists, and as bounds of slices. Without a node,
     the result is NumPy's own. Where NumPy makes an ``np.matrix`` (by ``"r"``, ``"c"``, or names in a text), the result is a
     node of two dimensions.
 
@@ -148,7 +148,7 @@ class Concatenator:
 
 
 def _bounds(item: object) -> Any:
-    """The parts of an entry that may be nodes."""
+    """The values in an entry that may be nodes."""
     return [item.start, item.stop, item.step] if isinstance(item, slice) else item
 
 
@@ -179,10 +179,10 @@ def _entry_array(item: object, ndmin: int, position: int) -> Any:
     piece = array(piece, copy=None, ndmin=ndmin)
     if position == -1 or axes >= ndmin:
         return piece
-    num_new = ndmin - axes
-    first = position + num_new + 1 if position < 0 else position
+    num_new_axes = ndmin - axes
+    first = position + num_new_axes + 1 if position < 0 else position
     order = list(range(ndmin))
-    return np.transpose(piece, order[:first] + order[num_new:] + order[first:num_new])
+    return np.transpose(piece, order[:first] + order[num_new_axes:] + order[first:num_new_axes])
 
 
 def _slice_points(item: slice) -> Any:
@@ -195,8 +195,8 @@ def _slice_points(item: slice) -> Any:
     if not _has_nodes([start, step]):
         return inert_leaf(plain) if isinstance(item.stop, Value) else plain
     first, second = (asarray(number, plain.dtype) for number in (start, start + step))
-    further = first + np.arange(2, max(plain.size, 2)).astype(plain.dtype) * (second - first)
-    return np.concatenate([np.reshape(first, 1), np.reshape(second, 1), further])[: plain.size]
+    remaining_points = first + np.arange(2, max(plain.size, 2)).astype(plain.dtype) * (second - first)
+    return np.concatenate([np.reshape(first, 1), np.reshape(second, 1), remaining_points])[: plain.size]
 
 
 r_ = Concatenator(np.r_)

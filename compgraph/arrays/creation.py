@@ -110,13 +110,13 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
     """
     node = stack_nested(a)
     if not isinstance(node, Value):
-        plain: Any = np.asarray
-        return plain(a, dtype=dtype, order=order, copy=copy)
+        numpy_asarray: Any = np.asarray
+        return numpy_asarray(a, dtype=dtype, order=order, copy=copy)
     return _convert_node(node, a, dtype, copy, order or "K")
 
 
 def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: Any = None) -> Any:
-    """`asarray`; without a node, ``numpy.asanyarray``, which lets subclasses of arrays pass.
+    """`asarray`; without a node, ``numpy.asanyarray``, which returns subclasses of arrays unchanged.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, cop
     node = stack_nested(a)
     if isinstance(node, Value):
         return _convert_node(node, a, dtype, copy, order or "K")
-    plain: Any = np.asanyarray
-    return plain(a, dtype=dtype, order=order, copy=copy)
+    numpy_asanyarray: Any = np.asanyarray
+    return numpy_asanyarray(a, dtype=dtype, order=order, copy=copy)
 
 
 def asarray_chkfinite(a: object, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
@@ -453,7 +453,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     Raises
     ------
     ValueError
-        If a node is not C-contiguous, a step is not a multiple of its item size, or the steps lead beyond its elements.
+        If a node is not C-contiguous, a stride is not a multiple of its item size, or an element is out of bounds.
 
     Examples
     --------

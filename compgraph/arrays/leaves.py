@@ -113,7 +113,7 @@ def placeholder(
     name : str, optional
         Its name; ``placeholder_0``, ``placeholder_1`` ... if not given.
     example : array_like, optional
-        Values of that shape, with which the graph is recorded. By default different numbers between 0.5 and 1.5; zeros for
+        Values of that shape, with which the graph is recorded. By default distinct numbers between 0.5 and 1.5; zeros for
         integers, False for booleans. Pass an example if a function is not defined at these values.
 
     Returns
@@ -168,7 +168,7 @@ def placeholder(
 
 
 def _generic_values(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Values without special cases: between 0.5 and 1.5, all different (no zeros, ones or ties); zeros for other dtypes."""
+    """Values without special cases: between 0.5 and 1.5, all distinct (no zeros, ones or ties); zeros for other dtypes."""
     if dtype.kind not in "fc":
         return np.zeros(shape, dtype)
     count = int(np.prod(shape))

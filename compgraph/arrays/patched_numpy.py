@@ -3,11 +3,11 @@
 ``np.array(node)`` does not dispatch. Inside this context, ``np.array`` and similar names are the functions of the same names in
 ``compgraph``, for the current thread or asyncio task. Code of `compgraph`, `autodiff` and NumPy calls the originals.
 
-So do compiled modules. C code may cast the result of ``np.empty`` without a check, so a name that it looks up must not return a
-node or buffer. Compiled code, such as Cython's, looks up ``np`` in the namespace of its own module. There it finds an
-`OriginalModule`: a module with NumPy's own functions, while those of `numpy` are patched (see `compgraph.interception`). The same
-holds for NumPy's submodules. Compiled modules get an `OriginalModule` before the first patch is applied; modules that are
-imported later, on import.
+Compiled modules call the originals, too. C code may cast the result of ``np.empty`` without a check, so a name that it looks up
+must not return a node or buffer. Compiled code, such as Cython's, looks up ``np`` in the namespace of its own module. There it
+finds an `OriginalModule`: a module with NumPy's own functions, while those of `numpy` are patched (see
+`compgraph.interception`). The same holds for NumPy's submodules. Compiled modules get an `OriginalModule` before the first
+patch is applied; modules that are imported later, on import.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OriginalModule(ModuleType):
 
 
 def _original_value(value: object) -> Any:
-    """The value that compiled modules see: of a module its `OriginalModule`, of a patch NumPy's own function."""
+    """The value that compiled modules see: for a module its `OriginalModule`, for a patch NumPy's own function."""
     if isinstance(value, ModuleType):
         return _original_modules.get(id(vars(value)), value)
     return value.__dict__.get("for_compiled", value) if type(value) is FunctionType else value
@@ -58,7 +58,7 @@ def _original_value(value: object) -> Any:
 
 def register_original(namespace: dict[str, Any], name: str, original: object) -> None:
     """Register a name of a module that will be patched, and the value that compiled modules see if the module is NumPy's."""
-    if namespace["__name__"].partition(".")[0] != "numpy":  # others make no arrays
+    if namespace["__name__"].partition(".")[0] != "numpy":  # functions of other modules create no arrays
         _excluded_namespaces.add(id(namespace))
         return
     module = _original_modules.get(id(namespace))

@@ -1,4 +1,4 @@
-"""Activations, and the sums of exponentials behind them.
+"""Activation functions, `logsumexp` and `softmax`.
 
 Each is a `primitive`: one node of the graph, computed by plain NumPy, with its rule in `autodiff.grads`.
 """
@@ -22,7 +22,7 @@ def _as_array(x: ArrayLike) -> np.ndarray[Any, Any]:
 
 @primitive
 def relu(x: ArrayLike) -> Any:
-    """The positive part of x, element by element.
+    """The rectified linear unit, ``max(x, 0)``, element by element.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def relu(x: ArrayLike) -> Any:
     Returns
     -------
     array
-        ``max(x, 0)``, of the shape and dtype of `x`. The derivative at 0 is taken to be 0.
+        Of the shape and dtype of `x`. The derivative at 0 is taken to be 0.
 
     Examples
     --------

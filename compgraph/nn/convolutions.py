@@ -49,7 +49,7 @@ def cross_correlate(
     padding : str, int or sequence
         The number of zeros around `x`: one number, or for each axis a number or a pair ``(before, after)``; "valid" for none;
         "same" for ``ceil(length / stride)`` results; "full" for every position where the kernel touches `x`. If "same" needs an
-        odd number of zeros, a signal gets the extra one before it, as in ``np.correlate``; arrays with channels get it behind,
+        odd number of zeros, a signal gets the extra one before it, as in ``np.correlate``; arrays with channels get it after,
         as in PyTorch and JAX.
     dilation : int or sequence of int
         The steps in `x` from one element under the kernel to the next.
@@ -65,8 +65,8 @@ def cross_correlate(
     Raises
     ------
     ValueError
-        If the shapes do not match, an option has another form, or the kernel fits nowhere. Unlike in ``np.correlate`` the
-        operands are not exchanged where the kernel is longer than `x`.
+        If the shapes do not match, an option is invalid, or the kernel fits at no position. Unlike in ``np.correlate``, the
+        operands are not exchanged if the kernel is longer than `x`.
 
     Examples
     --------
@@ -202,13 +202,16 @@ def cross_correlate_kernel(
 
 
 class Correlation:
-    """A cross-correlation of two shapes: its result, and the cotangents of x and of the kernel."""
+    """A cross-correlation of operands of given shapes: its result, and the cotangents of x and of the kernel.
+
+    Within a group, there are `channels` input channels and `results` output channels; a window has `height` elements.
+    """
 
     def __init__(
         self, opname: str, x: tuple[int, ...], kernel: tuple[int, ...], strides: Any, padding: Any, dilation: Any, groups: int
     ) -> None:
         self.is_signal = len(x) == len(kernel) == 1
-        _check(opname, x, kernel, groups)
+        _check_shapes(opname, x, kernel, groups)
         if self.is_signal:
             if isinstance(padding, str) and padding == "same" and kernel[0] > x[0]:
                 raise ValueError(f'{opname}: padding="same" needs a kernel no longer than the signal. Exchange the two')
@@ -217,7 +220,7 @@ class Correlation:
         self.batch, self.groups = x[0], groups
         self.channels, self.results = kernel[1], kernel[0] // groups
         self.windows = compute_windows(opname, x[2:], kernel[2:], strides, padding, dilation)
-        self.height = self.channels * math.prod(self.windows.window)  # lengths are named, never -1: any may be zero
+        self.height = self.channels * math.prod(self.windows.window)  # reshaped by lengths, never by -1, because any may be zero
         self.flattened = FlattenedWindows.create(self.windows)
         self.columns = self.flattened.counts if self.flattened else self.windows.counts
 
@@ -227,8 +230,8 @@ class Correlation:
         matrices = np.reshape(kernel, (self.groups, self.results, self.height))
         out = np.empty((self.batch, self.groups, self.results, *self.columns), np.result_type(x, kernel))
         for block in self._blocks():
-            part = np.matmul(matrices, self._copy_to_columns(view[block]))
-            out[block] = part.reshape(out[block].shape)
+            products = np.matmul(matrices, self._copy_to_columns(view[block]))
+            out[block] = products.reshape(out[block].shape)
         return self._to_user_shape(out if self.flattened is None else self.flattened.select_valid(out), self.windows.counts)
 
     def input_cotangent(self, g: NDArray[Any], kernel: NDArray[Any]) -> Any:
@@ -238,11 +241,10 @@ class Correlation:
         padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded_shape), np.result_type(g, kernel))
         view = self._view(padded)
         for block in self._blocks():
-            part = np.matmul(matrices, _flatten_windows(g[block]))
             target = view[block]
-            part = part.reshape(target.shape)
+            products = np.matmul(matrices, _flatten_windows(g[block])).reshape(target.shape)
             for position in np.ndindex(self.windows.window):  # at one position, no two windows share an element
-                target[:, :, :, *position] += part[:, :, :, *position]
+                target[:, :, :, *position] += products[:, :, :, *position]
         return self._to_user_shape(padded[self.windows.interior], self.windows.lengths)
 
     def kernel_cotangent(self, x: NDArray[Any], g: NDArray[Any]) -> Any:
@@ -250,8 +252,8 @@ class Correlation:
         view, g = self._view(self._pad(x)), self._to_column_layout(g)
         total = np.zeros((self.groups, self.results, self.height), np.result_type(x, g))
         for block in self._blocks():
-            part = np.matmul(_flatten_windows(g[block]), self._copy_to_columns(view[block]).swapaxes(2, 3))
-            total += part.sum(axis=0)
+            products = np.matmul(_flatten_windows(g[block]), self._copy_to_columns(view[block]).swapaxes(2, 3))
+            total += products.sum(axis=0)
         shape = self.windows.window if self.is_signal else (self.groups * self.results, self.channels, *self.windows.window)
         return total.reshape(shape)
 
@@ -312,11 +314,11 @@ class FlattenedWindows:
         return flattened if set(windows.strides) == {1} and 4 * flattened.counts[0] <= 5 * math.prod(windows.counts) else None
 
     def view(self, padded: NDArray[Any]) -> Any:
-        """All windows, as a view of the padded array: of shape ``(*others, *window, count)``."""
-        others = padded.ndim - len(self.steps)
+        """All windows, as a view of the padded array, of shape ``(*batch_shape, *window, count)``."""
+        batch_ndim = padded.ndim - len(self.steps)
         within = [step * d * padded.itemsize for step, d in zip(self.steps, self.windows.dilation, strict=True)]
-        shape = (*padded.shape[:others], *self.windows.window, *self.counts)
-        return as_strided(padded, shape, (*padded.strides[:others], *within, padded.itemsize))
+        shape = (*padded.shape[:batch_ndim], *self.windows.window, *self.counts)
+        return as_strided(padded, shape, (*padded.strides[:batch_ndim], *within, padded.itemsize))
 
     def select_valid(self, results: NDArray[Any]) -> Any:
         """The valid results, as a view of all."""
@@ -330,8 +332,8 @@ class FlattenedWindows:
         return results
 
 
-def _check(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], groups: int) -> None:
-    """Raise a ValueError if the shapes or the groups do not fit together."""
+def _check_shapes(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], groups: int) -> None:
+    """Raise a ValueError if the shapes or the groups do not match."""
     if len(x) == len(kernel) == 1:
         if groups != 1:
             raise ValueError(f"{opname}: a signal without channels has no groups. Leave out groups={groups!r}")

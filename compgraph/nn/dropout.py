@@ -18,7 +18,7 @@ _where = accept_name(np.where)  # NumPy's function, bound here because the name 
 
 
 def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | None = None) -> Any:
-    """Set random elements to zero, and scale the others so that the expected value stays (inverted dropout).
+    """Set random elements to zero, and scale the others to preserve the expected value (inverted dropout).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     rate : float
         The probability that an element is set to zero, in [0, 1).
     rng : numpy.random.Generator
-        The generator of ``x.size`` random numbers. `autodiff.vmap` requires ``randomness=``.
+        The generator, from which ``x.size`` random numbers are drawn. `autodiff.vmap` requires ``randomness=``.
     name : str, optional
         A name for the node.
 
@@ -54,7 +54,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     -----
     ``where(u >= rate, x / (1 - rate), 0)``, where u is uniform in [0, 1). N. Srivastava et al., "Dropout: a simple way to prevent
     neural networks from overfitting", Journal of Machine Learning Research 15 (2014). A function compiled by `compgraph.jit` that
-    calls it runs as NumPy, and draws in each call.
+    calls it runs as NumPy, and draws numbers in each call.
 
     Examples
     --------
@@ -71,8 +71,8 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     (x,) = as_operands((x,))
     is_kept = rng.random(np.shape(x)) >= rate
     if isinstance(x, Value):
-        origin = ConstantNode.create_using(np.ones((), bool))  # graphs that contain this node find the guard by it
-        note_guard("the mask that cg.dropout drew", None, (origin,), None, source_lines.user_frame(1))
-        is_kept = np.logical_and(is_kept, origin)
+        guarded_true = ConstantNode.create_using(np.ones((), bool))  # each graph that contains this node has the guard
+        note_guard("the mask that cg.dropout drew", None, (guarded_true,), None, source_lines.user_frame(1))
+        is_kept = np.logical_and(is_kept, guarded_true)
     result = _where(is_kept, np.divide(x, 1 - rate), 0, name=name)
     return result if isinstance(result, Value) else result[()]

@@ -1,4 +1,4 @@
-"""Losses, and class numbers as vectors.
+"""Losses, and one-hot encoding.
 
 The cross-entropies are one node of the graph each, computed by plain NumPy, with a rule in `autodiff.grads`. The other functions
 record operations of NumPy.
@@ -32,7 +32,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     logits : array_like
         Scores, of shape ``(..., classes)``.
     labels : array_like
-        Probabilities or one-hot labels of the shape of `logits`, or integer class numbers of shape ``(...)``.
+        Probabilities or one-hot labels of the shape of `logits`, or integer class indices of shape ``(...)``.
 
     Returns
     -------
@@ -43,9 +43,9 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     Raises
     ------
     ValueError
-        If the shapes do not match, or a class number is out of range.
+        If the shapes do not match, or a class index is out of range.
     TypeError
-        If class numbers are not integers.
+        If class indices are not integers.
 
     Notes
     -----
@@ -66,7 +66,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
         return np.add.reduce(terms) / max(1, len(shifted))
     if labels.shape != logits.shape or not logits.ndim:
         raise ValueError(
-            f"softmax_cross_entropy: logits of shape {logits.shape} need labels of that shape, or class numbers of "
+            f"softmax_cross_entropy: logits of shape {logits.shape} need labels of that shape, or class indices of "
             f"shape {logits.shape[:-1]}, not {labels.shape}"
         )
     terms = labels * log_softmax.function(logits)  # type: ignore[attr-defined]
@@ -81,9 +81,9 @@ def _select_class(shifted: NDArray[Any], labels: NDArray[Any]) -> Any:
 
 def _require_classes(name: str, labels: NDArray[Any], classes: int) -> None:
     if labels.dtype.kind not in "iu":
-        raise TypeError(f"{name}: class numbers must be integers, not {labels.dtype}")
+        raise TypeError(f"{name}: class indices must be integers, not {labels.dtype}")
     if labels.size and not (labels.min() >= 0 and labels.max() < classes):
-        raise ValueError(f"{name}: class numbers must be from 0 to {classes - 1}")
+        raise ValueError(f"{name}: class indices must be from 0 to {classes - 1}")
 
 
 ops.register_piecewise(_select_class, "of_class", kind="sequential")  # the cross-entropy has a rule of its own
@@ -170,7 +170,7 @@ def huber(predictions: ArrayLike, targets: ArrayLike, delta: float = 1.0, *, nam
     predictions, targets : array_like
         As for `mse`.
     delta : float
-        The absolute difference from which on the loss is linear; positive.
+        The absolute difference above which the loss is linear; positive.
     name : str, optional
         A name for the node.
 
@@ -199,8 +199,8 @@ def huber(predictions: ArrayLike, targets: ArrayLike, delta: float = 1.0, *, nam
     if not 0 < delta < np.inf:
         raise ValueError(f"huber: delta must be positive and finite, not {delta}")
     difference = _difference("huber", predictions, targets)
-    inner = np.clip(difference, -delta, delta)
-    return _mean(inner * (difference - inner / 2), name=name)
+    clipped = np.clip(difference, -delta, delta)
+    return _mean(clipped * (difference - clipped / 2), name=name)
 
 
 def _difference(opname: str, predictions: Any, targets: Any) -> Any:
@@ -235,7 +235,7 @@ def as_plain_number(opname: str, parameter: str, value: float) -> float:
 
 
 def one_hot(labels: ArrayLike, classes: int, *, dtype: DTypeLike = float, name: str | None = None) -> Any:
-    """Class numbers as unit vectors.
+    """One-hot encoding: class indices as unit vectors.
 
     Parameters
     ----------
@@ -275,16 +275,16 @@ def one_hot(labels: ArrayLike, classes: int, *, dtype: DTypeLike = float, name: 
     classes = operator.index(classes)
     if classes < 1:
         raise ValueError(f"one_hot: the number of classes must be positive, not {classes}")
-    labels = bind(_check_class_numbers, as_operands((labels,)), {"classes": classes})
+    labels = bind(_check_class_indices, as_operands((labels,)), {"classes": classes})
     one = np.ones((), dtype)
     return _where(np.expand_dims(labels, -1) == np.arange(classes), one, np.zeros_like(one), name=name)
 
 
-def _check_class_numbers(labels: Operand, *, classes: int) -> Any:
+def _check_class_indices(labels: Operand, *, classes: int) -> Any:
     """Check the labels, and return them."""
     labels = np.array(labels)
     _require_classes("one_hot", labels, classes)
     return labels[()]
 
 
-ops.register_piecewise(_check_class_numbers, "class_numbers", kind="elementwise")
+ops.register_piecewise(_check_class_indices, "class_numbers", kind="elementwise")

@@ -134,7 +134,7 @@ def max_pool_back(
     padding: str | int | Sequence[Any],
     dilation: int | Sequence[int],
 ) -> Any:
-    """Spread each of `g` over the largest elements of its window: the adjoint of `max_pool` at x, whose result is `maxima`.
+    """Spread each element of `g` over the largest elements of its window: the adjoint of `max_pool` at x with result `maxima`.
 
     `g` may have leading batch axes.
     """
@@ -155,7 +155,7 @@ def max_pool_along(
     padding: str | int | Sequence[Any],
     dilation: int | Sequence[int],
 ) -> Any:
-    """The mean of `t` where x is largest in each window: the tangent of `max_pool` at x, whose result is `maxima`.
+    """The mean of `t` where x is largest in each window: the tangent of `max_pool` at x with result `maxima`.
 
     `t` may have leading batch axes.
     """
@@ -179,7 +179,7 @@ def pooled_mean(x: ArrayLike, *, window: object, strides: object, padding: objec
 
 @primitive
 def mean_pool_back(g: NDArray[Any], like: Array, *, window: object, strides: object, padding: object, dilation: object) -> Any:
-    """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the shape of `like`."""
+    """Spread each element of `g` evenly over its window: the adjoint of `mean_pool` of an array of the shape of `like`."""
     windows = compute_pooling_windows("mean_pool", like.shape, window, strides, padding, dilation)
     shares = g / count_window_elements(windows, g.dtype)
     return _scatter_to_windows(windows, shares, [True] * len(_window_positions(windows)), g.dtype)

@@ -60,13 +60,13 @@ class Keyworded:
 
 
 def _integers(value: Array) -> Any:
-    """The integers of an array or node: one, or nested tuples of them."""
+    """Convert an array or node of integers to a Python integer, or to nested tuples of them."""
     elements = np.asarray(value.raw_value if hasattr(value, "raw_value") else value).tolist()
-    return _tuples(elements) if isinstance(elements, list) else elements
+    return _to_tuples(elements) if isinstance(elements, list) else elements
 
 
-def _tuples(values: list[Any]) -> tuple[Any, ...]:
-    return tuple([_tuples(v) if isinstance(v, list) else v for v in values])
+def _to_tuples(values: list[Any]) -> tuple[Any, ...]:
+    return tuple([_to_tuples(v) if isinstance(v, list) else v for v in values])
 
 
 class Configured:
@@ -87,7 +87,7 @@ configured = functools.cache(Configured)
 
 
 class OnAxes(Configured):
-    """A ufunc of vectors or matrices (`vecdot`, `matmul`) along other axes than the last: ``vecdot(a, b, axis=0)``."""
+    """A ufunc of vectors or matrices (`vecdot`, `matmul`) along axes other than the last: ``vecdot(a, b, axis=0)``."""
 
     __slots__ = ()
 
@@ -212,14 +212,18 @@ def copy_with_layout(x: NDArray[Any]) -> Any:
             step = extent if abs(x.strides[axis]) == reach else extent + item
             strides[axis] = -step if x.strides[axis] < 0 else step
             reach, extent = abs(x.strides[axis]) * x.shape[axis], step * x.shape[axis]
-    first = sum([-step * (length - 1) for step, length in zip(strides, x.shape, strict=True) if step < 0 and length > 1])
-    result: Any = np.ndarray(x.shape, x.dtype, np.zeros(extent // item, x.dtype), first, strides)
+    offset = sum([-step * (length - 1) for step, length in zip(strides, x.shape, strict=True) if step < 0 and length > 1])
+    result: Any = np.ndarray(x.shape, x.dtype, np.zeros(extent // item, x.dtype), offset, strides)
     result[...] = x
     return result
 
 
 def scatter_add(region: NDArray[Any], values: NDArray[Any], *, positions: NDArray[Any]) -> Any:
-    """Scatter-add (``np.add.at``) on a region of an array. `positions` numbers the elements of memory."""
+    """Scatter-add (``np.add.at``) on a region of an array.
+
+    `positions` has the shape of the region: for each element, the flat position of the last one that is the same element of the
+    array. Repeated elements therefore share one sum.
+    """
     total = np.array(region).ravel()
     np.add.at(total, np.ravel(positions), np.ravel(values))
     return total[positions]

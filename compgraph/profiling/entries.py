@@ -99,7 +99,7 @@ class Ledger:
         shift = (self.curve[-1][0] if self.curve else 0.0) - other.curve[0][0]
         if other.peak > self.peak:
             self.peak, self.peak_at, self.holders = other.peak, other.peak_at + shift, other.holders
-        self.curve += [(at + shift, total) for at, total in other.curve]
+        self.curve += [(time + shift, total) for time, total in other.curve]
         self.sweeps = [*self.sweeps, *[(start + shift, stop + shift) for start, stop in other.sweeps]][-MAX_SWEEPS:]
         self.curve = downsample(self.curve)
 
@@ -128,19 +128,19 @@ def process_log(log: list[TrackedArray], alive: dict[int, TrackedArray], ledgers
     times: list[float] = []
     entries: list[Entry] = []
     sizes: list[int] = []
-    others: list[TrackedArray] = []
+    earlier_arrays: list[TrackedArray] = []
     for tracked in chunk:
-        entry, at, size, key = tracked.allocation
+        entry, time, size, key = tracked.allocation
         if tracked.ledgers is None:
             tracked.ledgers = ledgers
             # Releases have no time of their own: they take that of the next allocation.
-            times += [at] * (len(entries) + 1 - len(times))
+            times += [time] * (len(entries) + 1 - len(times))
         else:
             size = -size
             if alive.get(key) is tracked:
                 del alive[key]
             if tracked.ledgers is not ledgers:  # allocated before the innermost block began, or in a block that ended
-                others.append(tracked)
+                earlier_arrays.append(tracked)
                 continue
         entries.append(entry)
         sizes.append(size)
@@ -148,7 +148,7 @@ def process_log(log: list[TrackedArray], alive: dict[int, TrackedArray], ledgers
     for ledger in ledgers:
         if times:
             ledger.add(times, entries, sizes)
-        freed = [tracked.allocation for tracked in others if tracked.ledgers is not None and ledger in tracked.ledgers]
+        freed = [tracked.allocation for tracked in earlier_arrays if tracked.ledgers is not None and ledger in tracked.ledgers]
         if freed:
             ledger.add([now] * len(freed), [entry for entry, *_ in freed], [-size for _, _, size, _ in freed])
 

@@ -35,7 +35,7 @@ class Profile(Context):
     def __init__(self) -> None:
         super().__init__()
         self.seconds = 0.0
-        self._depth = 0  # nested running blocks of this profile
+        self._depth = 0  # the number of nested running blocks of this profile
         self._root, self._ledger = root_entry(), Ledger()
         self._running: tuple[Recorder, Ledger, float] | None = None
 
@@ -127,7 +127,7 @@ class Profile(Context):
         Parameters
         ----------
         path : str or path, optional
-            A file for the graph as well: one HTML page that needs no other file and no network.
+            A file to which the page is also written: self-contained HTML, which needs no network.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class Profile(Context):
         Parameters
         ----------
         path : str or path, optional
-            A file for the graph as well: one HTML page that needs no other file and no network.
+            A file to which the page is also written: self-contained HTML, which needs no network.
 
         Returns
         -------

@@ -1,6 +1,6 @@
 """The recorder of one block of a profile: the time of operations and sweeps, and the arrays that they allocate.
 
-Methods are patched while a profile runs, which gives their calls separate entries. The last block restores the methods, so
+Methods are patched while a profile runs, so that their calls have separate entries. The last block restores the methods, so
 inactive profiles add no overhead. If a signal ends a block without ``__exit__``, they are restored when its recorder is freed;
 until then the patches do nothing without an active profiler.
 """
@@ -42,7 +42,7 @@ def patch_method(
     open_entry : callable
         ``open_entry(recorder, *args, **kwargs)`` opens the entry and returns the result of `Recorder.begin`.
     find_arrays : callable
-        Returns the array, or the tuple of arrays, for which the method allocated memory, given its result.
+        ``find_arrays(result)`` returns the array, or the tuple of arrays, that the method allocated.
     """
     original = owner.__dict__[name]
     is_class_method = isinstance(original, classmethod)
@@ -159,7 +159,7 @@ class Recorder:
             code, instruction = source_lines.user_line()
             self._add_call(self.step(FORWARD, function, code, instruction, open_scopes()), start, values, steps, result)
             return
-        node = result if isinstance(result, Value) else _record_of(result)
+        node = result if isinstance(result, Value) else _multi_output_of(result)
         entry = self.entry_of(FORWARD, node)
         if len(node.parent_argnums) < len(node.args):
             for a in node.args:  # plain operands are copied
@@ -169,7 +169,7 @@ class Recorder:
 
     def record_attached(self, result: object) -> None:
         """Record an operation whose result was computed before, without a time."""
-        node = result if isinstance(result, Value) else _record_of(result)
+        node = result if isinstance(result, Value) else _multi_output_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
         self._add_call(entry, perf_counter(), (), None, node.raw_value)
 
@@ -241,7 +241,7 @@ class Recorder:
             array = owner
         size, key = array.nbytes, id(array)
         if size < MIN_TRACKED_BYTES:
-            entry.allocated += size  # not tracked, so counted again if it returns
+            entry.allocated += size  # not tracked, so counted again if it is passed again
             return
         existing = self.alive.get(key)
         if existing is not None and existing() is array:
@@ -308,6 +308,6 @@ class ProfilingInterpreter:
         return result
 
 
-def _record_of(results: Any) -> Any:
-    """Return the multi-output operation of several results."""
+def _multi_output_of(results: Any) -> Any:
+    """Return the multi-output operation that computed several results."""
     return next(part for part in results if part is not None).args[0]

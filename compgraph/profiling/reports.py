@@ -91,7 +91,7 @@ def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None)
         raise ValueError(f"limit must be at least 1, or None, not {limit}")
     sums: dict[str, list[float]] = {}
     for entry, outer in root.walk():
-        enclosing = {name for each in outer for name in _names(each, by)}
+        enclosing = {name for parent in outer for name in _names(parent, by)}
         for name in _names(entry, by):
             total = sums.setdefault(name, [0, 0.0, 0.0, 0])
             is_outermost = name not in enclosing
@@ -143,9 +143,9 @@ def format_bytes(count: float) -> str:
 
 
 def _in_units(value: float, *units: tuple[str, float]) -> str:
-    unit, scale = next((each for each in units if value >= each[1]), units[-1])
-    is_long = value / scale >= 999.5 or (unit, scale) == units[-1]
-    return (f"{value / scale:.0f} {unit}" if is_long else f"{value / scale:.3g} {unit}") if value else "0"
+    unit, scale = next(((unit, scale) for unit, scale in units if value >= scale), units[-1])
+    is_integer = value / scale >= 999.5 or (unit, scale) == units[-1]
+    return (f"{value / scale:.0f} {unit}" if is_integer else f"{value / scale:.3g} {unit}") if value else "0"
 
 
 def _percent(share: float) -> str:
@@ -156,7 +156,7 @@ def _percent(share: float) -> str:
 
 
 class ProfilePage:
-    """A picture of a profile as one HTML page, which a notebook displays. It holds texts only."""
+    """A picture of a profile as one HTML page, which a notebook displays. It stores text, no arrays."""
 
     __slots__ = ("_height", "_html", "_title")
 
@@ -247,12 +247,12 @@ def _child_frame(frame: Frame, name: str, detail: str, kind: str) -> Frame:
 def _add_entry(frame: Frame, entry: Entry) -> None:
     """Add an entry and its steps as children of a frame."""
     queue = [(frame, entry)]
-    for outer, each in queue:
-        part = _child_frame(outer, each.operation, each.place, f"{_kind(each)} own")
-        part["seconds"] += each.seconds
-        part["calls"] += each.calls
-        part["bytes"] += each.allocated
-        queue.extend([(part, step) for step in each.steps.values()])
+    for outer, inner in queue:
+        part = _child_frame(outer, inner.operation, inner.place, f"{_kind(inner)} own")
+        part["seconds"] += inner.seconds
+        part["calls"] += inner.calls
+        part["bytes"] += inner.allocated
+        queue.extend([(part, step) for step in inner.steps.values()])
 
 
 def _add_sums(whole: Frame) -> int:
@@ -274,7 +274,7 @@ def _add_sums(whole: Frame) -> int:
 def memory_page(ledger: Ledger) -> ProfilePage:
     """Return the picture of the live bytes over time."""
     holders = ledger.peak_holders()
-    rows = [_holder_row(each) for each in holders[:MAX_HOLDERS]]
+    rows = [_holder_row(holder) for holder in holders[:MAX_HOLDERS]]
     if len(holders) > MAX_HOLDERS:
         others = holders[MAX_HOLDERS:]
         rows.append(_row(f"{len(others)} more", sum(holder.bytes for holder in others)))

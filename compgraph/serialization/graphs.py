@@ -4,11 +4,12 @@ Pickle recurses into references, and a graph may be a million operations deep. S
 pickler (`AncestorList`), oldest first. When the pickler reaches one of them, its memo already contains the operands.
 Nothing is nested, and shared nodes are written once.
 
-A `Session` is the first such list of a pickler, and records which nodes it has received. Each node refers to the current session.
-A pickler reduces a session only before writing it. If another pickler has written the session, a new one begins.
+A `Session` is the first such list in a pickle, and records the nodes that the pickler has received. The state of each of these
+nodes starts with the session, which a pickler reduces once and then refers to. So a written session that is reduced again
+belongs to another pickler, and a new session begins.
 
 Guards contain functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the text of
-the latest guard about it. An executor rejects a copied graph that depends on guards, like a graph with evicted guards.
+the latest guard that depends on it. An executor rejects a copied graph that depends on guards, like a graph with evicted guards.
 """
 
 from __future__ import annotations
@@ -70,21 +71,21 @@ from .pickled_functions import pickled_form, resolve_function
 
 
 class CopiedGuards:
-    """Finds the guards about leaves, looking through each log once."""
+    """Finds the latest guard that depends on a leaf. Each guard log is searched once."""
 
     def __init__(self, copied_nodes: Container[Any]) -> None:
         log_untracked()
-        self._copied = copied_nodes  # the nodes that are copied
+        self._copied_nodes = copied_nodes
         self._latest_guards: dict[GuardLog, dict[int, Guard]] = {}
 
     def latest_guard(self, leaf: object, last_operation: float, now: float) -> tuple[str, float] | None:
-        """Return the text of the latest guard about a leaf, and its sequence number relative to `now`; None without a guard.
+        """Return the text of the latest guard that depends on a leaf, and its sequence number minus `now`; None without a guard.
 
         `last_operation` is the sequence number of the graph's last operation. Later guards count only if their value was used.
         """
         recipe = getattr(leaf, "recipe", None)
-        text_and_sequence_number = self._latest(recipe, last_operation) if type(recipe) is Recipe else None
-        return None if text_and_sequence_number is None else (text_and_sequence_number[0], text_and_sequence_number[1] - now)
+        latest = self._latest(recipe, last_operation) if type(recipe) is Recipe else None
+        return None if latest is None else (latest[0], latest[1] - now)
 
     def _latest(self, recipe: Recipe, last_operation: float) -> tuple[str, float] | None:
         log = recipe.log.resolve()
@@ -102,8 +103,8 @@ class CopiedGuards:
     def _is_tracked(self, guard: Guard) -> bool:
         """Whether a guard is on a value that is read or copied, or on shapes of copied values."""
         if isinstance(guard, ShapeGuard):
-            return all(a.node() in self._copied for a in guard.args)
-        return isinstance(guard, UntrackedGuard) and (guard.is_read or guard.args[0].node() in self._copied)
+            return all(a.node() in self._copied_nodes for a in guard.args)
+        return isinstance(guard, UntrackedGuard) and (guard.is_read or guard.args[0].node() in self._copied_nodes)
 
 
 def _latest_guards(guards: Iterable[Guard], last_operation: float) -> dict[int, Guard]:
@@ -185,24 +186,24 @@ class ArrayEncoder:
             entry = self._buffers[id(owner)] = (owner, buffer, buffer_copy)
         return entry
 
-    def encode(self, plain: Array | tuple[NDArray[Any], ...]) -> Any:
+    def encode(self, value: Array | tuple[NDArray[Any], ...]) -> Any:
         """Return the pickled form of a value: a `Buffer`, or a buffer and the layout of a view, or the scalar itself."""
-        if type(plain) is tuple:
-            return ("outputs", *map(self.encode, plain))
-        if type(plain) is not ndarray or not plain.size:
-            return plain
-        owner, buffer, buffer_copy = self._buffer(_memory_owner(plain))
-        if plain is owner and buffer_copy is None and plain.flags.writeable:
+        if type(value) is tuple:
+            return ("outputs", *map(self.encode, value))
+        if type(value) is not ndarray or not value.size:
+            return value
+        owner, buffer, buffer_copy = self._buffer(_memory_owner(value))
+        if value is owner and buffer_copy is None and value.flags.writeable:
             return buffer
-        layout = layout_of(plain, address_of(owner)) if buffer_copy is None else buffer_copy.layout(plain)
-        return ("view", buffer, plain.shape, layout, plain.flags.writeable)
+        layout = layout_of(value, address_of(owner)) if buffer_copy is None else buffer_copy.layout(value)
+        return ("view", buffer, value.shape, layout, value.flags.writeable)
 
 
-def _decode(code: Array | tuple[Any, ...]) -> Any:
-    """Return the array that `ArrayEncoder.encode` encoded."""
-    if type(code) is not tuple:
-        return code.view(ndarray) if isinstance(code, ndarray) and type(code) is not ndarray else code
-    kind, *parts = code
+def _decode(encoded: Array | tuple[Any, ...]) -> Any:
+    """Return the value that `ArrayEncoder.encode` encoded."""
+    if type(encoded) is not tuple:
+        return encoded.view(ndarray) if isinstance(encoded, ndarray) and type(encoded) is not ndarray else encoded
+    kind, *parts = encoded
     if kind == "outputs":
         return tuple(map(_decode, parts))
     buffer, shape, layout, writeable = parts
@@ -215,26 +216,26 @@ def _decode(code: Array | tuple[Any, ...]) -> Any:
 class EncodedLog:
     """The log of the writes into a node's buffer; it is pickled after all nodes that it refers to."""
 
-    __slots__ = ("code", "root")
+    __slots__ = ("encoded_writes", "root")
 
     def __init__(self, root: Any, arrays: ArrayEncoder, now: float) -> None:
         self.root = root
         root.memory.require_complete()
-        self.code = [
+        self.encoded_writes = [
             (arrays.encode(w.window), w.index, w.saved, w.args[0], bool(w.parent_argnums), w.sequence_number - now, w.scope)
             for w in root.memory.log
         ]
 
     def __reduce__(self) -> Any:
-        return _rebuild_log, (self.root, self.code)
+        return _rebuild_log, (self.root, self.encoded_writes)
 
 
-def _rebuild_log(root: Value, code: list[Any]) -> None:
+def _rebuild_log(root: Value, encoded_writes: list[Any]) -> None:
     """Restore the write log of a node's buffer."""
     root.memory = Memory()
-    for window_code, index, saved, value, is_node, sequence_number, scope in code:
+    for encoded_window, index, saved, value, is_node, sequence_number, scope in encoded_writes:
         root.memory.log.append(
-            Write(root.memory, (_decode(window_code), index, saved), value, is_node, sequence_number, scope=scope)
+            Write(root.memory, (_decode(encoded_window), index, saved), value, is_node, sequence_number, scope=scope)
         )
 
 
@@ -267,25 +268,25 @@ class GraphEncoder:
         self.arrays = ArrayEncoder()
         self.visited: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
-        self._names: dict[Any, Any] = {}
+        self._pickled_functions: dict[Any, Any] = {}
         self._copied_guards = CopiedGuards(self.visited)
-        self._last = -math.inf
+        self._last_operation = -math.inf  # the sequence number of the last operation
 
     def ancestors(self, node: NDArray[Any]) -> list[Any]:
         """Return the ancestors of a node, the node, and the values written into their buffers: oldest first."""
-        unvisited = lambda item: [other for other in _references(item) if other not in self.visited]  # noqa: E731
-        queue = [] if node in self.visited else list(walk([node], unvisited))
+        unvisited_references = lambda item: [other for other in _references(item) if other not in self.visited]  # noqa: E731
+        queue = [] if node in self.visited else list(walk([node], unvisited_references))
         self.visited.update(queue)
-        self._last = max([self._last, *[item.sequence_number for item in queue if item.args]])
+        self._last_operation = max([self._last_operation, *[item.sequence_number for item in queue if item.args]])
         logs = [EncodedLog(item, self.arrays, self.now) for item in queue if item.memory]
         return [*sorted(queue, key=lambda n: n.sequence_number if n.args else -math.inf), *logs]
 
     def function(self, node: Any) -> Any:
         """Return the pickled form of a node's function; see `pickled_form`."""
         function = node.function
-        if function not in self._names:
-            self._names[function] = pickled_form(function)
-        return self._names[function]
+        if function not in self._pickled_functions:
+            self._pickled_functions[function] = pickled_form(function)
+        return self._pickled_functions[function]
 
     def state(self, node: Any) -> tuple[Any, ...]:
         """The arguments of `_rebuild_node` after the ancestors and the function. Sequence numbers are relative to `now`."""
@@ -303,7 +304,7 @@ class GraphEncoder:
             self._lines[line_key],
             node.scope,
             getattr(node, "origin", None) or getattr(node, "declared_shape", None),
-            None if node.args else self._copied_guards.latest_guard(node, self._last, self.now),
+            None if node.args else self._copied_guards.latest_guard(node, self._last_operation, self.now),
             node.untracked_read - self.now if hasattr(node, "untracked_read") else None,
         )
 
@@ -390,7 +391,7 @@ def _rebuild_node(
     ancestors: list[Any] | None,
     function: object,
     cls: Any,
-    plain: Array | tuple[Any, ...],
+    encoded_value: Array | tuple[Any, ...],
     args: tuple[Any, ...],
     options: dict[str, Any],
     sequence_number: float,
@@ -406,9 +407,11 @@ def _rebuild_node(
     opname = function.rpartition(":")[2] if isinstance(function, str) else ""
     new_names = _RENAMED_OPTIONS.get(RENAMED_OPERATIONS.get(opname, opname))
     options = {new_names.get(key, key): value for key, value in options.items()} if new_names and options else options
-    node = rebuild_node(cls, _decode(plain), resolve_function(function), args, options or NO_OPTIONS, sequence_number, name)
+    node = rebuild_node(
+        cls, _decode(encoded_value), resolve_function(function), args, options or NO_OPTIONS, sequence_number, name
+    )
     node.code, node.instruction, node._scope = line, 0, scope
-    if cls in TRACKED_CLASS_OF:  # restores that the shape was not read
+    if cls in TRACKED_CLASS_OF:  # `rebuild_node` made a node whose shape counts as read
         node.__class__ = cls
         untracked[id(node)] = weakref.ref(node)
     if isinstance(origin_or_shape, Origin):
@@ -425,7 +428,7 @@ def _rebuild_node(
 
 
 def _advance_past(sequence_number: float) -> None:
-    """Advance the counter past a sequence number that is positive: a pickler that outlived its first dump wrote younger nodes."""
+    """Advance the counter past a nonnegative sequence number, of a node that was recorded after the first dump of its pickler."""
     while sequence_number >= 0 and next_sequence_number() <= sequence_number:
         pass
 
@@ -443,17 +446,17 @@ def _deep_copy_node(node: Value, memo: dict[int, Any]) -> Any:
         encoder = memo[id(GraphEncoder)] = GraphEncoder()
     for item in encoder.ancestors(node):
         if isinstance(item, EncodedLog):
-            _rebuild_log(memo[id(item.root)], [copy.deepcopy(part, memo) for part in item.code])
+            _rebuild_log(memo[id(item.root)], [copy.deepcopy(part, memo) for part in item.encoded_writes])
             continue
         if _is_argument(item):
             memo[id(item)] = item
             continue
         _require_picklable(item)
-        cls, plain, args, *rest = encoder.state(item)
+        cls, encoded_value, args, *rest = encoder.state(item)
         if isinstance(origin := rest[_ORIGIN_POSITION], Origin):
             rest[_ORIGIN_POSITION] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
         args = tuple([memo[id(a)] if isinstance(a, (Value, MultiOutput)) else copy.deepcopy(a, memo) for a in args])
-        memo[id(item)] = _rebuild_node(None, item.function, cls, copy.deepcopy(plain, memo), args, *rest)
+        memo[id(item)] = _rebuild_node(None, item.function, cls, copy.deepcopy(encoded_value, memo), args, *rest)
     return memo[id(node)]
 
 

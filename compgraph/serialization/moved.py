@@ -70,7 +70,7 @@ RENAMED_OPERATIONS = {"added_at": "scatter_add", "laid": "scatter_to_buffer"}
 
 
 class Moved:
-    """A finder and loader, last in `sys.meta_path`, of modules by their old names."""
+    """An import hook for old module names: a finder and loader, last in `sys.meta_path`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:

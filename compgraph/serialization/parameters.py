@@ -25,8 +25,8 @@ from ..values import ConstantNode, Value, VariableNode, describe, require_histor
 FORMAT = 1
 STRUCTURE = ".structure"
 KINDS = "biufcmMSU"  # of dtypes that are saved without pickle
-# Errors that reading a damaged file, or one of another program, may raise.
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, TypeError, ValueError)
+# Raised when a file is damaged, or was written by another program.
+READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, TypeError, ValueError)
 Array = np.ndarray[Any, Any]
 KeyPath = tuple[Any, ...]  # the keys and indices that lead to a part of a tree
 
@@ -150,7 +150,7 @@ class _Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}  # by the id of an array or node
-        self._enclosing: list[Any] = []  # the containers around a value
+        self._enclosing: list[Any] = []  # the containers that are being encoded, the outermost first
 
     def encode(self, value: Any, key_path: KeyPath) -> Any:
         """Return the JSON value for a part of the tree: a JSON scalar, or a list of a tag and its content."""
@@ -203,7 +203,7 @@ class _Encoder:
 
 
 def _read(path: str) -> Any:
-    """The tree in a file."""
+    """Read the tree in a file."""
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -211,7 +211,7 @@ def _read(path: str) -> Any:
                 if structure["format"] != FORMAT:
                     raise ValueError(f"format {structure['format']!r} is unknown")
                 return _Decoder(archive).decode(structure["tree"])
-        except DAMAGED as error:
+        except READ_ERRORS as error:
             raise ValueError(f"cg.load: {path!r} was not written by cg.save, or it is damaged ({error})") from error
 
 

@@ -1,4 +1,4 @@
-"""Pickling of users' functions with a graph, including those that no other program can import, as in a notebook.
+"""Pickling of users' functions with a graph, including functions that no other program can import, as in a notebook.
 
 Pickle writes functions by name. cloudpickle writes functions of ``__main__`` and nested functions by their code, with their
 attributes (opname and rule). Loading registers such a function under its opname. If a different function has that opname,
@@ -89,7 +89,7 @@ def _register_pickled_function(
 ) -> Any:
     """Return a function from a pickle, and register it unless an equal one is registered.
 
-    Only the code of the function is complete: the objects that it refers to may refer back to it.
+    The globals and the closure of the function may still be incomplete, because they may refer back to it.
     """
     existing = ops.function_by_opname(opname)
     if existing is None or (_came_from_pickle(existing, opname) and module_and_name(existing)[0] == import_path[0]):
@@ -165,8 +165,8 @@ def resolve_function(name: object) -> Any:
     """Return the function of a `pickled_form`; return a function unchanged."""
     if not isinstance(name, str):
         return name
-    module, is_importable_name, path = name.rpartition(":")
-    function = import_function(module, path) if is_importable_name else ops.function_by_opname(RENAMED_OPERATIONS.get(path, path))
+    module, separator, path = name.rpartition(":")
+    function = import_function(module, path) if separator else ops.function_by_opname(RENAMED_OPERATIONS.get(path, path))
     if function is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
     for prepare in variable_hooks:  # the import may have added functions to prepare

@@ -104,14 +104,14 @@ class Step:
     def _assign(self) -> None:
         """Assign shards to idle machines, and reserve shares for busy ones that will soon be idle."""
         for _ in range(len(self.unassigned)):
-            free = self.pool.idle_members
-            if not free:
+            idle = self.pool.idle_members
+            if not idle:
                 return
             shards = self.unassigned.pop(0)
             busy = [pending.member for pending in self.pending if pending.task not in self.overtaken]
-            speeds = self.pool.speeds([*free, *busy])
+            speeds = self.pool.speeds([*idle, *busy])
             shares = [
-                *zip([*free, *[None] * len(busy)], assign_shards(shards, speeds, len(self.bounds) - 1), speeds, strict=True)
+                *zip([*idle, *[None] * len(busy)], assign_shards(shards, speeds, len(self.bounds) - 1), speeds, strict=True)
             ]
             for member, share, speed in shares:
                 if share[0] == share[1]:
@@ -126,7 +126,7 @@ class Step:
         is_measured = any(m.speed is not None for m in self.pool.members.values())
         task = asyncio.ensure_future(self._call(member, shards))
         member.pending_request = task
-        task.add_done_callback(lambda _: _mark_free(member, task))
+        task.add_done_callback(lambda _: _mark_idle(member, task))
         self.pending.append(
             PendingShare(task, member, shards, self.log.now(), len(rows) / speed if is_measured else DEFAULT_SECONDS)
         )
@@ -219,7 +219,7 @@ class Step:
         self.log.add(self.pool.step, share.member.address, self._rows(share.shards), share.start, self.log.now(), fault)
 
 
-def _mark_free(member: Member, task: asyncio.Task[Any]) -> None:
+def _mark_idle(member: Member, task: asyncio.Task[Any]) -> None:
     """Mark a machine as idle after its reply, which may arrive after the end of the step."""
     if member.pending_request is task:
         member.pending_request = None

@@ -49,7 +49,7 @@ def roots_of(items: Iterable[Any]) -> dict[int, Any]:
 
 
 def place_by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
-    """Return the part of each operation in a scope with a place.
+    """Return the part of each operation in a scope that `place` names.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def place_by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]
 
 
 def _find_placed_scope(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
-    """Return the innermost scope with a place, by name or path."""
+    """Return the innermost scope that `place` names, by its name or path."""
     for depth in range(len(scope), 0, -1):
         for name in ("/".join(scope[:depth]), scope[depth - 1]):
             if name in place:
@@ -90,7 +90,7 @@ def _find_placed_scope(scope: tuple[str, ...], place: Mapping[str, int]) -> str 
 
 
 def complete_placement(items: list[Any], placement: Mapping[Any, int]) -> dict[Any, int]:
-    """Return the part of each operation. Without a place, it is that of the youngest operand, or else of the last reader."""
+    """Return the part of each operation; by default that of its youngest operand, or else of its last reader."""
     roots = roots_of(items)
     parts: dict[Any, int] = {}
     for item, part in placement.items():

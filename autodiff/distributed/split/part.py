@@ -103,15 +103,15 @@ class StagePass:
         if not with_supports:
             with np.errstate(invalid="ignore", divide="ignore"):  # if the result has NaN, the pass is repeated with supports
                 cotangents = sweep(graph, multi_output, seeds, set(nodes), False)
-            return {key: (_or_zeros(cotangents, node),) for node, key in nodes.items()}
+            return {key: (_cotangent_or_zeros(cotangents, node),) for node, key in nodes.items()}
         supports = {k: pair[1] for k, pair in enumerate(output_cotangents.values())}
         cotangents = sweep(graph, multi_output, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
         supports_by_node = sweep_supports(graph, multi_output, OutputCotangents(dict(supports)), set(nodes), False, ())
         full_supports = {node: np.array(np.broadcast_to(supports_by_node.get(node, 0.0), node.shape)) for node in nodes}
-        return {key: (_or_zeros(cotangents, node), full_supports[node]) for node, key in nodes.items()}
+        return {key: (_cotangent_or_zeros(cotangents, node), full_supports[node]) for node, key in nodes.items()}
 
 
-def _or_zeros(cotangents: Mapping[Any, Any], node: Value) -> Any:
+def _cotangent_or_zeros(cotangents: Mapping[Any, Any], node: Value) -> Any:
     return np.asarray(cotangents[node] if node in cotangents else np.zeros_like(node.raw_value))
 
 

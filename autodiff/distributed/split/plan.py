@@ -70,7 +70,7 @@ class StagePlan:
     links : Links
         The keys of the inputs and outputs.
     pickled : bytes
-        The graph, pickled for the machine; see `parts.part.StageGraph`.
+        The graph, pickled for the machine; see `part.StageGraph`.
     operation_count : int
         The number of operations.
     """

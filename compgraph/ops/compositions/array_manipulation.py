@@ -1,6 +1,6 @@
 """Joining, moving, taking, choosing and sorting elements, functions defined piecewise, and sets.
 
-NumPy's own implementations write into a plain array, or convert their argument to one.
+NumPy's own implementations write into a plain array, or convert their argument to a plain array.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def _as_array_or_number(value: object) -> Any:
 
 
 def _as_positions(obj: Any, x: Any, axis: int | tuple[int, ...] | None) -> Any:
-    """Positions along an axis: convert a slice to an array, a list with nodes to one node; leave other values unchanged."""
+    """Convert a slice to the positions along an axis, and a list with nodes to one node; return other values unchanged."""
     if isinstance(obj, list) and any(map(is_node, leaves(obj))):
         return stack_sequence(obj)
     return np.arange(*obj.indices(np.size(x) if axis is None else np.shape(x)[axis])) if isinstance(obj, slice) else obj
@@ -313,7 +313,7 @@ def _cast_for_assignment(values: Any, dtype: DTypeLike | None) -> Any:
 def unique(ar: ArrayLike, sorted: bool = True, **options: Any) -> Any:
     """``numpy.unique`` with ``return_index=True`` as it is recorded, piecewise constant: `unique_values` uses its positions."""
     outputs = np.unique(ar, return_index=True, **options)
-    if not sorted and len(outputs) == 2 and options["axis"] is None:  # as NumPy's hash table leaves them
+    if not sorted and len(outputs) == 2 and options["axis"] is None:  # in the order of NumPy's hash table
         values = np.unique(ar, equal_nan=options["equal_nan"], sorted=False)
         if values.shape == outputs[0].shape:
             return values, outputs[1][np.argsort(np.argsort(values, kind="stable"))]

@@ -108,8 +108,8 @@ def _differences_along(f: Any, axis: int, steps: Any, order: int) -> Any:
 def gradient(f: Any, *spacing: object, axis: int | tuple[int, ...] | None = None, edge_order: int = 1) -> Any:
     """``numpy.gradient``."""
     f = ensure_array(f)
-    by_numpy: Any = np.gradient
-    plain = by_numpy(to_plain(f), *map(to_plain, spacing), axis=axis, edge_order=edge_order)  # raises for invalid axes
+    numpy_gradient: Any = np.gradient
+    plain = numpy_gradient(to_plain(f), *map(to_plain, spacing), axis=axis, edge_order=edge_order)  # raises for invalid axes
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple([operator.index(i) % f.ndim for i in axes])
     f = f.astype(float) if f.dtype.kind in "biu" else f
@@ -280,7 +280,7 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any 
 
 
 def _check_arguments(x: Any, y: Any, deg: Any, w: Any) -> None:
-    """Raise for arguments that do not fit, as ``numpy.polyfit`` does."""
+    """Raise for invalid arguments, as ``numpy.polyfit`` does."""
     if deg < 0:
         raise ValueError("expected deg >= 0")
     if x.ndim != 1:
@@ -298,7 +298,7 @@ def _check_arguments(x: Any, y: Any, deg: Any, w: Any) -> None:
 
 
 def _cast_like(array: Any, result: Any) -> Any:
-    """A result in the dtype of `array`, into which NumPy would write it."""
+    """Cast a result to the dtype of `array`, because NumPy writes it into `array`."""
     return result if result.dtype == array.dtype else result.astype(array.dtype, casting="same_kind")
 
 

@@ -1,4 +1,4 @@
-"""Functions that are not recorded: plain results, dates, and what NumPy does not dispatch (constructors, files, settings)."""
+"""Functions that are not recorded: with plain results, of dates, or not dispatched by NumPy (constructors, files, settings)."""
 
 from __future__ import annotations
 

@@ -174,16 +174,16 @@ def test_one_hot_checks_labels_in_each_run() -> None:
     executor = cg.Executor([cg.one_hot(labels, 3)])
     for feed in ([0, 2], [1, 1]):
         np.testing.assert_array_equal(executor.run({labels: np.array(feed)})[0], np.eye(3)[feed])
-    with pytest.raises(ValueError, match="one_hot: class numbers must be from 0 to 2"):
+    with pytest.raises(ValueError, match="one_hot: class indices must be from 0 to 2"):
         executor.run({labels: np.array([0, 3])})
 
 
 def test_one_hot_of_wrong_arguments_raises() -> None:
     for labels in ([0, 3], [-1], cg.constant([3])):
-        with pytest.raises(ValueError, match="one_hot: class numbers must be from 0 to 2"):
+        with pytest.raises(ValueError, match="one_hot: class indices must be from 0 to 2"):
             cg.one_hot(labels, 3)
     for wrong in ([0.0], [True], cg.variable([1.0])):
-        with pytest.raises(TypeError, match="one_hot: class numbers must be integers"):
+        with pytest.raises(TypeError, match="one_hot: class indices must be integers"):
             cg.one_hot(wrong, 3)
     with pytest.raises(ValueError, match="number of classes must be positive"):
         cg.one_hot([0], 0)
