@@ -120,7 +120,8 @@ class Checks:
         may_be_written = isinstance(node, MultiOutput) or isinstance(root_of(node), VariableNode) or memory_of(node)
         if checksum is not None and not may_be_written and _checksum(node.raw_value) != checksum:
             raise ValueError(
-                f"the result of {node.opname} was changed through a plain array that shares its memory{_describe_operands(node)}"
+                f"the result of {node.opname} was changed through a plain array that shares its memory. Write into the node, or "
+                f"copy the array first{_describe_operands(node)}"
             )
 
 

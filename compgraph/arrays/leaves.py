@@ -147,7 +147,7 @@ def placeholder(
     declared = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape or ())
     target = np.dtype(dtype)
     if target.kind not in "biufc":
-        raise TypeError(f"a placeholder holds numbers, not {target}")
+        raise TypeError(f"placeholder: dtype {target} is not numeric. Pass a floating, complex, integer or boolean dtype")
     lengths = tuple([2 if n is None else int(n) for n in declared])
     if example is None:
         value = _generic_values(lengths, target)

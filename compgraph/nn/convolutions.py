@@ -348,5 +348,5 @@ def _check_shapes(opname: str, x: tuple[int, ...], kernel: tuple[int, ...], grou
     if x[1] != kernel[1] * groups:
         raise ValueError(
             f"{opname}: x of shape {x} has {x[1]} channels; a kernel of shape {kernel} with groups={groups} takes "
-            f"{kernel[1] * groups}"
+            f"{kernel[1] * groups}. Change one of the three"
         )

@@ -109,7 +109,7 @@ def compute_windows(
     strides = _per_axis(opname, "strides", strides, n_axes)
     dilation = _per_axis(opname, "dilation", dilation, n_axes)
     if min(window, default=1) < 1:
-        raise ValueError(f"{opname}: a window of shape {window} has no elements")
+        raise ValueError(f"{opname}: a window of shape {window} has no elements. Pass positive lengths")
     spans = [d * (k - 1) + 1 for k, d in zip(window, dilation, strict=True)]
     if isinstance(padding, str):
         pads = _pads_by_name(opname, padding, lengths, spans, strides)

@@ -1,4 +1,4 @@
-"""The operations as data: which callables are recorded as nodes, under which opname, with which operands.
+"""Tables of operations: the callables that are recorded as nodes, with their opnames and operands.
 
 An opname is the name of an operation in rules, pictures and pickles. `families` has one `OpSpec` per operation: all its data
 except the derivative. `tables` derives tables for other packages. `compositions` reimplements some NumPy functions in recorded

@@ -1,4 +1,4 @@
-"""The private names of NumPy that the packages use."""
+"""Private names of NumPy that this project depends on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 NO_VALUE: Any = np._NoValue  # marks a missing argument
-# NumPy's own functions, for tables of modules that are imported while a function is traced: then np.zeros is a patch.
+# NumPy's own functions, for tables of modules that may be imported while np.zeros and other names are patched.
 NUMPY: Any = SimpleNamespace(**vars(np))
 ARRAY_CONVERTER: Any = np._core._multiarray_umath._array_converter  # type: ignore[attr-defined]  # converts arguments in NumPy's Python functions
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that the method `clip` of a plain array calls

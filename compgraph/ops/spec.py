@@ -77,16 +77,16 @@ class OpSpec:
     method : str
         The method of arrays that calls the function.
     aliases : tuple of callable
-        Other functions of the same meaning.
+        Equivalent functions.
     complex_form : callable, optional
         The operation that is recorded for complex operands.
     fold : (ufunc, str), optional
-        The method of a ufunc of the same meaning, as ``(np.add, "reduce")``.
+        The equivalent method of a ufunc, such as ``(np.add, "reduce")``.
     warns : {"never", "floats", "casts", "indices", "maybe"}
         Whether the function may warn or raise for values of operands of valid shapes: only for floating-point ones ("floats"),
         if a cast loses information ("casts"), or if indices are operands ("indices").
     quiet_with : {"", "nonzero", "naturals"}
-        The constant second operands with which the function warns of overflow and of infinite operands only.
+        The constant second operands for which only overflow and infinite operands cause warnings.
     operator : str
         The Python operator: ``"+"``, or ``"-"`` before a single operand.
     formula : str
@@ -122,7 +122,7 @@ class OpSpec:
     lists : {"arrays", "sequence", "unchanged"}
         How lists with nodes are passed to a function in steps: as arrays; the first as a sequence of arrays; or unchanged.
     reads : {"values", "types", "shapes", "memory"}
-        With the policy "plain": what of the arguments determines the result; "types" are shapes and dtypes.
+        With the policy "plain": the property of the arguments that determines the result; "types" are shapes and dtypes.
     is_guarded : bool
         With the policy "plain": whether Python may branch on the result, so that it is a guard.
     returns_indices : bool
@@ -134,7 +134,7 @@ class OpSpec:
     returns_buffer : bool
         Within operators: whether the result for plain arguments is a buffer, into which nodes may be written.
     external : {"", "files", "print options", "settings", "other objects"}
-        The state besides its arguments that it reads or writes, at the call or later.
+        The state other than its arguments that it reads or writes, at the call or later.
     """
 
     function: Any

@@ -1,8 +1,8 @@
 """Profiles of time and memory: `profile` records each operation while its block runs.
 
-Within the block, an interpreter that measures another one processes operations (`recorder.ProfilingInterpreter`), and sweeps
-check for an active profiler. Methods with entries of their own (of compiled functions, executors, values with tangents) are
-patched while one is active: those of `compgraph` here, others by `patch_method`. Inactive profiles add no overhead.
+Within the block, `recorder.ProfilingInterpreter` wraps the interpreter of operations, and sweeps report to the active profiler.
+Methods with separate entries (of compiled functions, executors, values with tangents) are patched while a profile runs: those of
+`compgraph` by `recorder`, others by `patch_method`. Inactive profiles add no overhead.
 
 ==========  ==========================================================================================
 `profile`   `profile`, and the `Profile` that it returns

@@ -135,7 +135,9 @@ def load(path: str | os.PathLike[str], *, into: object = None) -> Any:
         if isinstance(target, VariableNode):
             require_unsealed(target)
         if values[id(target)] is not value and not np.array_equal(values[id(target)], value):
-            raise ValueError("cg.load: `into` contains one array twice, and the file has different values for it")
+            raise ValueError(
+                "cg.load: `into` contains one array twice, and the file has different values for it. Pass separate arrays"
+            )
     for value, target in pairs:
         if isinstance(target, VariableNode):
             target.update(lambda array, value=value: np.copyto(array, value), ())  # type: ignore[misc]
@@ -174,7 +176,9 @@ class _Encoder:
 
     def _container(self, value: Any, key_path: KeyPath) -> Any:
         if any(value is container for container in self._enclosing):
-            raise ValueError(f"cg.save: {_path_text(key_path)} is a {type(value).__name__} that contains itself")
+            raise ValueError(
+                f"cg.save: {_path_text(key_path)} is a {type(value).__name__} that contains itself. Remove the cycle"
+            )
         self._enclosing.append(value)
         if type(value) is not dict:
             encoded = [type(value).__name__, *[self.encode(part, (*key_path, k)) for k, part in enumerate(value)]]
@@ -191,7 +195,9 @@ class _Encoder:
         if id(value) in self._names:
             return self._names[id(value)]
         if array.dtype.kind not in KINDS:
-            raise TypeError(f"cg.save: {_path_text(key_path)} has dtype {array.dtype}, which cannot be saved without pickle")
+            raise TypeError(
+                f"cg.save: {_path_text(key_path)} has dtype {array.dtype}, which cannot be saved without pickle. Convert it"
+            )
         name = base = "/".join([re.sub(r"[^\w.-]", "_", str(key)) for key in key_path]) or "parameters"
         count = 1
         while name in self.arrays or name == STRUCTURE:
@@ -274,7 +280,7 @@ def _pairs(stored: Any, target: Any, key_path: KeyPath) -> Iterator[tuple[Array,
                 f"{value.dtype}; nothing was changed"
             )
         if not array.flags.writeable:
-            raise ValueError(f"cg.load: {_path_text(key_path)} is read-only; nothing was changed")
+            raise ValueError(f"cg.load: {_path_text(key_path)} is read-only. Nothing was changed. Pass a copy")
         yield np.asarray(value), target
     elif cls in (dict, list, tuple):
         expected, stored_children = _children(target), _children(stored)

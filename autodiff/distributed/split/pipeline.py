@@ -48,7 +48,7 @@ class Feeds:
             batch[node] = convert_fed_value(node, value)
         missing = [describe(node) for node in self.placeholders if node not in batch]
         if missing:
-            raise ValueError(f"no value was fed for the {', the '.join(missing)}")
+            raise ValueError(f"no value was fed for the {', the '.join(missing)}. Feed a value for each placeholder.")
         lengths = {node.name: len(batch[node]) for node in self.row_placeholders}
         if len(set(lengths.values())) > 1:
             row_counts = ", ".join(f"{rows} of {name!r}" for name, rows in lengths.items())
@@ -56,7 +56,7 @@ class Feeds:
                 f"Split: all placeholders with a first axis of None must be fed equally many rows, not {row_counts}."
             )
         if 0 in lengths.values():
-            raise ValueError("Split: the fed arrays have no rows.")
+            raise ValueError("Split: the fed arrays have no rows. Feed at least one row.")
         return batch
 
     def _find_placeholder(self, key: object) -> Any:

@@ -316,7 +316,9 @@ class Split:
         values, unclipped_gradients = await self._compute_gradients(batches, weights)
         clipped = list(self._clip([unclipped_gradients[i] for i in range(len(unclipped_gradients))]))  # type: ignore[misc]
         if len(clipped) != len(unclipped_gradients):
-            raise ValueError(f"clip returned {len(clipped)} gradients for {len(unclipped_gradients)} parameters.")
+            raise ValueError(
+                f"clip returned {len(clipped)} gradients for {len(unclipped_gradients)} parameters. It must return one for each."
+            )
         part_gradients: dict[int, dict[int, Any]] = {part: {} for part in self._owner_parts}
         for i, home in enumerate(self._current_plan.homes):
             part_gradients[home][i] = pack(clipped[i])
@@ -407,7 +409,7 @@ def _flatten_variables(tree: object) -> tuple[list[Any], Any]:
         if not isinstance(leaf, VariableNode):
             raise TypeError(f"Split: parameters must be variables (cg.variable), not a {type(leaf).__name__}.")
     if len({id(leaf) for leaf in leaves}) < len(leaves):
-        raise ValueError("Split: a parameter is passed twice.")
+        raise ValueError("Split: a parameter is passed twice. Pass each variable once.")
     return leaves, structure
 
 
