@@ -50,7 +50,7 @@ _ALLOWED_SPECIAL = frozenset(
 ) - {"__reduce__", "__reduce_ex__", "__subclasshook__", "__sizeof__", "__dir__", "__getstate__", "__doc__"}  # fmt: skip
 # SciPy families whose functions choose the recorded operations by plain values, without guards.
 _VALUE_DEPENDENT = frozenset({"interpolate", "sparse", "integrate", "optimize", "ndimage", "spatial", "stats"})
-# Modules whose functions return other values each time, or are called for their effects.
+# Modules whose functions return different values on each call, or are called for their effects.
 _IMPURE = {
     **dict.fromkeys(("time", "datetime"), "reads the clock"),
     **dict.fromkeys(("logging", "warnings"), "logs or warns"),
@@ -298,13 +298,13 @@ def _may_raise(code: CodeType) -> bool:
 
 
 def _line_number(instruction: object, line: int) -> int:
-    """Return the line of an instruction, or that of the previous one."""
+    """Return the line of an instruction, or `line`, the line of the previous one."""
     positions = getattr(instruction, "positions", None)
     return line if positions is None or positions.lineno is None else int(positions.lineno)
 
 
 def nested_codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object, and those of the functions defined in it."""
+    """Yield a code object, and the code objects of the functions defined in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

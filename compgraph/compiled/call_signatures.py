@@ -1,7 +1,7 @@
 """Call signatures: which argument leaves are inputs of a program, and which are part of its key.
 
 Arrays, and NumPy's floating and complex scalars, are *dynamic*: a program accepts all their values. Everything else is
-*static*: it is part of the key, and another value needs another program. Python's numbers are static because NumPy promotes
+*static*: it is part of the key, so each value has its own program. Python's numbers are static because NumPy promotes
 them by other rules than arrays.
 """
 
@@ -108,7 +108,7 @@ class StaticArgument:
 
 
 class ValueMarker:
-    """Placeholder for a dynamic value, by which the parameter that holds it is found."""
+    """Placeholder for a dynamic value, which identifies the parameter that holds the value."""
 
     __slots__ = ("position",)
 
@@ -388,8 +388,8 @@ def copy_with_strides(value: Array) -> Any:
     if copy.strides == value.strides or not value.size:
         return copy
     low, high = np.lib.array_utils.byte_bounds(value)
-    first = value.__array_interface__["data"][0] - low
-    strided_copy: Any = np.ndarray(value.shape, value.dtype, np.empty(high - low, np.uint8), first, value.strides)
+    offset = value.__array_interface__["data"][0] - low
+    strided_copy: Any = np.ndarray(value.shape, value.dtype, np.empty(high - low, np.uint8), offset, value.strides)
     strided_copy[...] = value
     return strided_copy
 

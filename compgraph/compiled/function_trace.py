@@ -260,7 +260,7 @@ def _trace(
     tracing = Tracing(records=True, compiles=True)
     guard_log: list[Guard] = []
     unmasked: list[Any] = []
-    log_changes: dict[ContextVar[Any], Any] = {
+    settings: dict[ContextVar[Any], Any] = {
         trace_guards: guard_log,
         higher_derivatives: higher_opnames,
         unmasked_derivatives: unmasked,
@@ -269,7 +269,7 @@ def _trace(
     with (
         np.errstate(all="ignore"),
         tracing,
-        Setting({call_wrapper: truncation, **log_changes}),
+        Setting({call_wrapper: truncation, **settings}),
     ):
         inputs = [_argument_tracer(value) for value in call.values()]
         call_on_tracers = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.uses_autodiff)
@@ -326,7 +326,10 @@ class _RecordedCall(NamedTuple):
     unmasked: list[Any]
 
     def make_builder(self, has_checked_outputs: bool) -> Callable[[Sequence[Any]], Any]:
-        """Return a function that builds the results from the outputs of a program, of which the last may be only checked."""
+        """Return a function that builds the results from the outputs of a program.
+
+        If `has_checked_outputs`, further outputs follow the results, and are only checked for nan.
+        """
         build = self.results.make_builder()
         count = len(self.results.outputs)
         return (lambda values: build(values[:count])) if has_checked_outputs else build
@@ -445,7 +448,7 @@ def _call_function(
 
 
 def _argument_tracer(value: Array) -> Any:
-    """Return an argument tracer. That of a NumPy scalar is a `ScalarNode`, because ``x += 1`` rebinds the name of a scalar."""
+    """Return an argument tracer: a `ScalarNode` for a NumPy scalar, because ``x += 1`` rebinds the name of a scalar."""
     if not value.shape and value.dtype.kind in "biu":  # C code could use it as a length without a guard
         raise NotCompilableError(
             f"an argument is a 0-d array of {value.dtype}; pass a Python number, int(n), which is a compile-time constant"
@@ -496,6 +499,6 @@ class DrawDetector(DrawMonitor):
             self._used_generator = next((generator for generator, state in pairs if generator_state(generator) != state), None)
 
     def require_none(self) -> None:
-        """Raise a NotCompilableError if a generator was used; it is not lasting, because another thread may have used it."""
+        """Raise a NotCompilableError if a generator was used; not a lasting one, because another thread may have used it."""
         if self._used_generator is not None:
             raise NotCompilableError(_DRAW_MESSAGE.format(f"from a {type(self._used_generator).__name__}"), is_lasting=False)

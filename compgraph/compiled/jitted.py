@@ -298,9 +298,9 @@ class Jitted(Generic[P, R]):
         bool
             False if the timeout expired.
         """
-        until = time.perf_counter() + timeout
+        deadline = time.perf_counter() + timeout
         while any(cache._pending == compiler_thread.generation for cache in list(self._caches_by_signature.values())):
-            if time.perf_counter() > until:
+            if time.perf_counter() > deadline:
                 return False
             time.sleep(0.001)
         return True

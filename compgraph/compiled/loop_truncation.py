@@ -1,6 +1,6 @@
 """Loop truncation: traces with fewer iterations of their Python loops, to make passes and compilation fast.
 
-The function is called once with all iterations. Where iterations repeat exactly (`periodicity`), its graph is
+The function is called once with all iterations. Where iterations repeat exactly (see `loop_periodicity`), its graph is
 recorded again with only the first few iterations. Operations after the loop then read the last remaining iteration. Later
 stages are not aware of the truncation. Constants that differ between iterations are read from tables, so they are not folded.
 """
@@ -72,11 +72,11 @@ class LoopTruncation:
     def further_trip_counts(self) -> list[tuple[int, ...]]:
         """Return the trip counts of further traces: one per loop measures its growth, the last verifies the extrapolation."""
         min_counts = self.min_trip_counts
-        more = [
+        one_loop_longer = [
             tuple([n + TRIP_COUNT_STEP * (k == position) for k, n in enumerate(min_counts)])
             for position in range(len(min_counts))
         ]
-        return [*more, tuple([n + TRIP_COUNT_STEP * (2 + k) for k, n in enumerate(min_counts)])]
+        return [*one_loop_longer, tuple([n + TRIP_COUNT_STEP * (2 + k) for k, n in enumerate(min_counts)])]
 
     @property
     def tables(self) -> list[Any]:
@@ -323,9 +323,8 @@ def _as_truncated_loop(table: GraphTable, unrolled: UnrolledLoop) -> TruncatedLo
     distances = np.arange(unrolled.start, unrolled.start + unrolled.period)[:, None] - integers
     max_distance = int((distances[is_operand & (change == unrolled.period)] // unrolled.period + 1).max(initial=1))
     fixed = integers[is_operand & (change == 0)]
-    shared_iterations = int(
-        ((fixed - unrolled.start) // unrolled.period + 1).max(initial=0)
-    )  # iterations that all later ones read
+    # The number of first iterations that all later ones read.
+    shared_iterations = int(((fixed - unrolled.start) // unrolled.period + 1).max(initial=0))
     max_distance = max(max_distance, _memory_distance(table, unrolled, change))
     min_trip_count = max(MIN_ITERATIONS, 2 * max(max_distance, shared_iterations) + 8, -(-MIN_ROWS // unrolled.period))
     min_trip_count += (unrolled.trip_count - min_trip_count) % TRIP_COUNT_STEP

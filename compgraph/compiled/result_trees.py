@@ -158,7 +158,7 @@ def _value_of(leaf: Operand) -> Any:
     return value[()] if isinstance(leaf, (ScalarNode, InertScalarNode)) and isinstance(value, ndarray) else value
 
 
-def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: str, values: Sequence[Any] = ()) -> None:
+def require_close_results(returned: Any, expected: tuple[list[Any], Any], description: str, values: Sequence[Any] = ()) -> None:
     """Raise a NotCompilableError unless results equal NumPy's results for the same arguments, up to rounding.
 
     Rounding errors of sums with cancellation are bounded by the magnitude of the addends, estimated from the inputs `values`.
@@ -167,17 +167,21 @@ def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: 
     expected_leaves, expected_structure = expected
     rounding = _MAX_ROUNDINGS * max(map(_rounding, map(np.asarray, values)), default=0.0)
     if structure != expected_structure:
-        raise NotCompilableError(f"{what} has the structure {structure}, NumPy's result {expected_structure}")
+        raise NotCompilableError(f"{description} has the structure {structure}, NumPy's result {expected_structure}")
     for position, (actual, other) in enumerate(zip(leaves, expected_leaves, strict=True)):
         if type(actual) is not type(other):
-            raise NotCompilableError(f"{what} has a {_describe_type(actual)} where NumPy returned a {_describe_type(other)}")
+            raise NotCompilableError(
+                f"{description} has a {_describe_type(actual)} where NumPy returned a {_describe_type(other)}"
+            )
         if isinstance(actual, (ndarray, np.generic)):
             if actual.dtype != other.dtype or actual.shape != other.shape:
-                raise NotCompilableError(f"{what} has {_describe_type(actual)} where NumPy returned {_describe_type(other)}")
+                raise NotCompilableError(
+                    f"{description} has {_describe_type(actual)} where NumPy returned {_describe_type(other)}"
+                )
             if not are_close(actual, other, rounding):
-                raise NotCompilableError(f"{what} differs from NumPy's (result {position})")
+                raise NotCompilableError(f"{description} differs from NumPy's (result {position})")
         elif repr(actual) != repr(other):
-            raise NotCompilableError(f"{what} is {actual!r} where NumPy returned {other!r}")
+            raise NotCompilableError(f"{description} is {actual!r} where NumPy returned {other!r}")
 
 
 def _describe_type(value: ArrayLike) -> str:

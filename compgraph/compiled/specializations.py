@@ -355,8 +355,8 @@ def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, un
         value = before.leaves[leaf_index]
         if after.leaves[leaf_index] is not value:
             raise NotCompilableError("it replaces a value in an argument (a list, dictionary or object); return a new one")
-        is_plain = type(value) is np.ndarray
-        if before.writes[leaf_index] != after.writes[leaf_index] or (is_plain and not _has_same_bytes(value, copy)):
+        is_array = type(value) is np.ndarray
+        if before.writes[leaf_index] != after.writes[leaf_index] or (is_array and not _has_same_bytes(value, copy)):
             raise NotCompilableError(
                 f"it writes into an argument (array {position}), which a program cannot repeat; copy it first"
             )

@@ -96,7 +96,7 @@ _FUNCTION_ATTRIBUTES = frozenset(dir(FunctionType))
 
 
 class StateSearch:
-    """Search for the state that some functions, and the values they are passed, can read.
+    """Search for the state that some functions, and the values passed to them, can read.
 
     Parameters
     ----------
@@ -430,7 +430,7 @@ class StateSearch:
                     is_read = self.reads_by_name or name in self.attributes
                 if is_read and type(part) not in _DESCRIPTORS:
                     self._visit_name(namespace, name, f"{base.__name__}.{name}")
-        for name in sorted(self.attributes):  # a name added to a class would shadow that of its base
+        for name in sorted(self.attributes):  # a name added to a class would shadow the name in its base
             mro_position = next((position for position, base in enumerate(value.__mro__) if name in vars(base)), 0)
             for base in filter(is_user_class, value.__mro__[:mro_position]):
                 self._compare_name(vars(base), name, f"{base.__name__}.{name}")
@@ -490,9 +490,9 @@ class StateSearch:
         self.formats_text |= code.formats_text
         for chain in sorted(code.chains):
             self._resolve_chain(chain, function, cells)
-        named = {chain.name for chain in code.chains if chain.kind == "free"}
+        chained_names = {chain.name for chain in code.chains if chain.kind == "free"}
         for name, cell in cells.items():
-            if name not in named:
+            if name not in chained_names:
                 self._queue.append((cell, f"the variable {name!r} of an enclosing function"))
 
     def _resolve_chain(self, chain: AttributeChain, function: FunctionType, cells: dict[str, CellType]) -> None:
@@ -518,7 +518,7 @@ class StateSearch:
         self.attributes = self.attributes.union(attributes)
         if attributes and pure_callables.is_pure_method(value, attributes[0]):
             self._compare_attribute(type(value), attributes[0], f"{label}.{attributes[0]}")
-            self._compare_name(vars(value), attributes[0], f"{label}.{attributes[0]}")  # it would hide that of the class
+            self._compare_name(vars(value), attributes[0], f"{label}.{attributes[0]}")  # it would shadow the method of the class
         elif value is not MISSING:
             self._queue.append((value, label))
 

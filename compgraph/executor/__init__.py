@@ -25,5 +25,5 @@ __all__ = [
     "ScheduleInterpreter", "TripCountFamily", "check_threads", "collect_dependencies", "compile_family", "compile_schedule",
     "convert_fed_value", "cut_items", "fastest_backend", "has_nan", "items_between", "origin_of",
     "require_shape", "retrace_graph", "retrace_outputs", "retrace_sources_of", "select_hidden", "simplify", "sources_of",
-    "subgraph",    "supports_families",
+    "subgraph", "supports_families",
 ]  # fmt: skip

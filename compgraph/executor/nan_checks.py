@@ -34,7 +34,7 @@ def _contains_nan(result: Any) -> bool:
 def select_hidden(unmasked: Iterable[Any], items: Iterable[Any]) -> list[Any]:
     """Return the derivatives whose nan may be absent from the results, because other items depend on them; see `_keeps_nan`."""
     leaves = [leaf for derivative in unmasked for leaf in (derivative if isinstance(derivative, tuple) else (derivative,))]
-    derivatives = dict.fromkeys(_without_levels(leaf) for leaf in leaves if isinstance(leaf, Value))
+    derivatives = dict.fromkeys(_base_primal(leaf) for leaf in leaves if isinstance(leaf, Value))
     dependents, is_hidden = set[Any](), False
     for item in items:
         if item in derivatives:
@@ -45,14 +45,15 @@ def select_hidden(unmasked: Iterable[Any], items: Iterable[Any]) -> list[Any]:
     return [node for node in derivatives if node in dependents] if is_hidden else []
 
 
-def _without_levels(node: Any) -> Any:
+def _base_primal(node: Any) -> Any:
+    """Return the primal of a node below all trace levels."""
     while node.level:
         node = node.primal
     return node
 
 
 def _keeps_nan(item: Any) -> bool:
-    """Return whether the result of an operation has nan if an operand has, or elements of an operand are left out."""
+    """Return whether an operation propagates nan, or only moves or drops elements."""
     function = getattr(item, "function", None)
     if isinstance(function, np.ufunc):
         return _ufunc_keeps_nan(function)

@@ -2,7 +2,7 @@
 
 A pass is a function from a `Schedule` to a `Schedule`, registered in `PASSES`. If an `Executor` has an option of the same name,
 the pass runs only if that is set. Backends are registered in `BACKENDS`. The pass `add_result_checks` adds runtime checks of
-results whose shape, dtype or integer values may differ from those a program was written for.
+results whose shape, dtype or integer values may differ from the recorded ones.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def add_result_checks(schedule: Schedule) -> Schedule:
     if not is_guarded and any(isinstance(item, Value) and item.memory for item in schedule.items):
         untracked_guards = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
         ends = [*schedule.outputs, *(item for item in schedule.items if isinstance(item, Guard) and item not in untracked_guards)]
-        needed = frozenset(collect_dependencies(ends, stop=inputs) if untracked_guards else results)
+        checked_items = frozenset(collect_dependencies(ends, stop=inputs) if untracked_guards else results)
         for item in results:
-            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in needed:
+            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in checked_items:
                 initial_value = value_at(item, item.sequence_number) if item.memory else item.raw_value
                 schedule.checks.setdefault(item, []).append((require_same, np.array(initial_value)))
     for item in results:

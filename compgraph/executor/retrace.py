@@ -74,14 +74,14 @@ def retrace_graph(
 
 
 def retrace_outputs(
-    items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], guard_log: list[Guard] | None = None, **more: Any
+    items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], guard_log: list[Guard] | None = None, **keywords: Any
 ) -> dict[Any, Any]:
     """Record a graph again for some outputs, as `retrace_graph` does.
 
     If an untracked index cannot be computed, its guard is left out with a warning.
     """
     try:
-        return retrace_graph(items, feeds, guard_log=guard_log, **more)
+        return retrace_graph(items, feeds, guard_log=guard_log, **keywords)
     except (ValueError, IndexError, TypeError, GuardError) as error:
         untracked_guards = [item for item in items if isinstance(item, UntrackedGuard)]
         if not untracked_guards or getattr(error, "is_untracked", False):
@@ -90,7 +90,7 @@ def retrace_outputs(
     if guard_log:
         guard_log.clear()
     items = collect_dependencies([*outputs, *tracked_guards], retrace_sources_of)
-    replacements = retrace_graph(items, feeds, guard_log=guard_log, **more)
+    replacements = retrace_graph(items, feeds, guard_log=guard_log, **keywords)
     for guard in untracked_guards:
         guard.warn_once("it cannot be computed as it was while the graph was recorded")
     return replacements

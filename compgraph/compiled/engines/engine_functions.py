@@ -185,8 +185,8 @@ def to_jax(f: Callable[..., Any], *, examples: tuple[Any, ...] | None = None) ->
         A function of arrays, or of nested containers of arrays, that returns the same; it may be an operator's result, such as
         ``autodiff.grad(g)``, and may use SciPy and write in place.
     examples : tuple, optional
-        Arguments at which `f` is traced, of the shapes of the later ones. By default the arguments themselves if JAX knows
-        their values, else numbers between 0.5 and 1.5.
+        Arguments at which `f` is traced, of the shapes of the later ones. By default the arguments themselves if they
+        are concrete, or numbers between 0.5 and 1.5 if they are tracers.
 
     Returns
     -------

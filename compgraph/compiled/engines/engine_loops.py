@@ -1,8 +1,8 @@
 """Loop rerolling: repeated steps of a program become loops of the library, such as ``jax.lax.scan``.
 
-The iterations of a run become the body of a loop. A value that later iterations read is carried; values of all iterations that
-are read elsewhere, for instance by a reverse sweep, are stacked. Constants, indices and earlier values that differ between
-iterations are stacked and passed to the loop. Outer loops take precedence.
+The iterations of a run become the body of a loop. A value that later iterations read is carried. If the
+values of all iterations are read elsewhere, for instance by a reverse sweep, they are stacked. Constants, indices and earlier
+values that differ between iterations are stacked and passed to the loop. Outer loops take precedence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Run:
         By position and operand, the operands of all iterations.
     stacks : dict
         By position, the variable of the values of all iterations, if they are read elsewhere.
-    final : set of int
+    final_positions : set of int
         Positions whose last value is read elsewhere.
     """
 
@@ -43,7 +43,7 @@ class _Run:
         self.carried_reads: dict[tuple[int, int], tuple[int, int]] = {}
         self.sequences: dict[tuple[int, int], list[Any]] = {}
         self.stacks: dict[int, Variable] = {}
-        self.final: set[int] = set()
+        self.final_positions: set[int] = set()
 
     def locate(self, row: int) -> tuple[int, int]:
         """Return the iteration and the position of a row."""
@@ -51,7 +51,7 @@ class _Run:
 
     def carried(self) -> dict[int, int]:
         """Return the largest distance of the reads of each carried position; 0 if only the last value is read."""
-        distances = dict.fromkeys(sorted(self.final - self.stacks.keys()), 0)
+        distances = dict.fromkeys(sorted(self.final_positions - self.stacks.keys()), 0)
         for position, distance in self.carried_reads.values():
             distances[position] = max(distances.get(position, 0), distance)
         return distances
@@ -64,10 +64,10 @@ class _Table:
         numbers: dict[Any, int] = {}
         self.row_of = {step.variable: row for row, step in enumerate(steps)}
         self.leaves: list[list[Any]] = [[] for _ in steps]
-        forms = [(split(s.variable, []), split(s.expression, found)) for s, found in zip(steps, self.leaves, strict=True)]
+        forms = [(split(s.variable, []), split(s.expression, leaves)) for s, leaves in zip(steps, self.leaves, strict=True)]
         self.kinds = np.array([numbers.setdefault(form, len(numbers)) for form in forms])
         self.integers = np.zeros((len(steps), max(map(len, self.leaves), default=0)), np.int64)
-        outer = dict[Any, int]()  # variables from outside, by the order of their first read
+        outer = dict[Any, int]()  # numbers of variables from outside, in the order of their first read
         for row, operands in enumerate(self.leaves):
             for k, operand in enumerate(operands):
                 if _is_computed(operand):
@@ -106,23 +106,23 @@ class LoopFinder:
         if len(steps) < MIN_STEPS:
             return [Step(step.variable, self.current(step.expression)) for step in steps]
         table = _Table(steps)
-        owners = {row: run for run in self._find_runs(table) for row in run.rows}
-        reads = [leaf for row, operands in enumerate(table.leaves) if row not in owners for leaf in operands]
-        for run in {id(run): run for run in owners.values()}.values():
+        run_of_row = {row: run for run in self._find_runs(table) for row in run.rows}
+        reads = [leaf for row, operands in enumerate(table.leaves) if row not in run_of_row for leaf in operands]
+        for run in {id(run): run for run in run_of_row.values()}.values():
             reads += self._reads_before(run, steps, table)
         for row in {table.row_of[leaf] for leaf in (*reads, *results) if leaf in table.row_of}:
-            if row in owners:
-                iteration, position = owners[row].locate(row)
-                if iteration == owners[row].trip_count - 1:
-                    owners[row].final.add(position)
+            if row in run_of_row:
+                iteration, position = run_of_row[row].locate(row)
+                if iteration == run_of_row[row].trip_count - 1:
+                    run_of_row[row].final_positions.add(position)
                 else:
                     variable = steps[row].variable
-                    owners[row].stacks[position] = self._new_variable(variable.dtype, variable.shape)
+                    run_of_row[row].stacks[position] = self._new_variable(variable.dtype, variable.shape)
         rolled, row = list[Step | Loop](), 0
         while row < len(steps):
-            if row in owners:
-                rolled.append(self._make_loop(owners[row], steps, table, owners))
-                row = owners[row].rows.stop
+            if row in run_of_row:
+                rolled.append(self._make_loop(run_of_row[row], steps, table, run_of_row))
+                row = run_of_row[row].rows.stop
             else:
                 rolled.append(Step(steps[row].variable, self.current(steps[row].expression)))
                 row += 1
@@ -142,9 +142,9 @@ class LoopFinder:
             runs += best
         for run in sorted(runs):
             for skipped in range(min(_MAX_DISTANCE, run.trip_count - MIN_TRIP_COUNT) + 1):
-                rest = UnrolledLoop(run.start + skipped * run.period, run.period, run.trip_count - skipped)
-                if (analyzed := self._analyze(rest, table)) is not None:
-                    yield analyzed
+                remaining = UnrolledLoop(run.start + skipped * run.period, run.period, run.trip_count - skipped)
+                if (analyzed_run := self._analyze(remaining, table)) is not None:
+                    yield analyzed_run
                     break
 
     def _analyze(self, periodic: UnrolledLoop, table: _Table) -> _Run | None:
@@ -185,20 +185,20 @@ class LoopFinder:
                 if table.row_of.get(operand, -1) not in run.rows and (position, k) not in run.carried_reads:
                     yield operand
 
-    def _make_loop(self, run: _Run, steps: Sequence[Step], table: _Table, owners: dict[int, _Run]) -> Loop:
+    def _make_loop(self, run: _Run, steps: Sequence[Step], table: _Table, run_of_row: dict[int, _Run]) -> Loop:
         """Return the loop of a run, and record the values of its variables after it."""
-        own = [step.variable for step in steps[run.start : run.start + run.period]]
+        body_variables = [step.variable for step in steps[run.start : run.start + run.period]]
         carried: dict[tuple[int, int], Variable] = {}  # by position and distance
         initial: dict[Variable, Expression] = {}
-        for position, farthest in run.carried().items():
-            dtype, shape = own[position].dtype, own[position].shape
-            for distance in range(1, max(farthest, 1) + 1):
+        for position, max_distance in run.carried().items():
+            dtype, shape = body_variables[position].dtype, body_variables[position].shape
+            for distance in range(1, max(max_distance, 1) + 1):
                 carried[position, distance] = variable = self._new_variable(dtype, shape)
                 before = steps[run.start + position - distance * run.period].variable
-                initial[variable] = self.current(before) if farthest else self._constant(np.zeros(shape, dtype))
+                initial[variable] = self.current(before) if max_distance else self._constant(np.zeros(shape, dtype))
         inputs: dict[Variable, Expression] = {}  # by variable, the values of all iterations
         body = []
-        for position, variable in enumerate(own):
+        for position, variable in enumerate(body_variables):
             expression, operands = steps[run.start + position].expression, list(table.leaves[run.start + position])
             for k, operand in enumerate(operands):
                 if (position, k) in run.carried_reads:
@@ -208,7 +208,7 @@ class LoopFinder:
                     if isinstance(operand, StaticIndex):
                         first = self._new_variable(np.dtype(np.int64), ())
                         inputs[first], offsets = self._stack_positions(values)
-                        expression = Call(  # whose second argument is the only static index
+                        expression = Call(  # the second argument is the only static index
                             self._library.by_position[expression.function],
                             (expression.args[0], first, offsets, *expression.args[2:]),
                         )
@@ -216,14 +216,14 @@ class LoopFinder:
                         continue
                     operands[k] = self._new_variable(operand.dtype, operand.shape)
                     if operand.array is None:
-                        inputs[operands[k]] = self._stack(values, table, owners)
+                        inputs[operands[k]] = self._stack(values, table, run_of_row)
                     else:
                         inputs[operands[k]] = self._add_constant(np.stack([value.array for value in values]))
             body.append(Step(variable, replace_leaves(expression, iter(operands))))
-        rolled = self.reroll(body, [own[position] for position in (*run.carried(), *run.stacks)])
-        following = [self.current(own[position]) if d == 1 else carried[position, d - 1] for position, d in carried]
-        stacks = {stack: self.current(own[position]) for position, stack in run.stacks.items()}
-        finals = [self._new_variable(own[position].dtype, own[position].shape) for position, _ in carried]
+        rolled = self.reroll(body, [body_variables[position] for position in (*run.carried(), *run.stacks)])
+        following = [self.current(body_variables[position]) if d == 1 else carried[position, d - 1] for position, d in carried]
+        stacks = {stack: self.current(body_variables[position]) for position, stack in run.stacks.items()}
+        finals = [self._new_variable(body_variables[position].dtype, body_variables[position].shape) for position, _ in carried]
         for row in run.rows:
             iteration, position = run.locate(row)
             if iteration == run.trip_count - 1 and (position, 1) in carried:
@@ -232,16 +232,16 @@ class LoopFinder:
                 self._values[steps[row].variable] = Call(operator.getitem, (run.stacks[position], iteration))
         return Loop(self._library.scan, run.trip_count, rolled, initial, following, finals, inputs, stacks)
 
-    def _stack(self, variables: Sequence[Variable], table: _Table, owners: dict[int, _Run]) -> Expression:
-        """Return values stacked along a first axis; those of a loop are stacked already."""
+    def _stack(self, variables: Sequence[Variable], table: _Table, run_of_row: dict[int, _Run]) -> Expression:
+        """Return values stacked along a first axis; the values of a loop are stacked already."""
         segments: list[tuple[Expression, list[int]]] = []  # a stack, and iterations of its loop
         for variable in variables:
             row = table.row_of.get(variable, -1)
-            iteration, position = owners[row].locate(row) if row in owners else (-1, -1)
-            if position < 0 or position not in owners[row].stacks:
+            iteration, position = run_of_row[row].locate(row) if row in run_of_row else (-1, -1)
+            if position < 0 or position not in run_of_row[row].stacks:
                 segments.append((Call(self._library.namespace.expand_dims, (self.current(variable), 0)), []))
                 continue
-            stack = owners[row].stacks[position]
+            stack = run_of_row[row].stacks[position]
             last = segments[-1] if segments else ("", [])
             is_continued = last[0] is stack and len({*np.diff([*last[1], iteration]).tolist()} - {0}) == 1
             if is_continued and last[1][-1] != iteration:

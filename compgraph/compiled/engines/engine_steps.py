@@ -1,4 +1,4 @@
-"""Programs for other libraries as data: steps, each of which assigns an expression to a new variable, and their Python source."""
+"""Intermediate representation of programs for other libraries: assignments of expressions to variables, and their source."""
 
 from __future__ import annotations
 
@@ -82,13 +82,16 @@ class Loop:
         The number of iterations.
     body : list of Step and Loop
         The steps of an iteration.
-    carried, following, finals : dict, list, list
-        Variables that an iteration passes to the next one, with their values before the loop; their values at the end of an
-        iteration, and the variables of those after the loop.
+    carried : dict
+        Variables that an iteration passes to the next one, with their values before the loop.
+    following : list
+        The values of these variables at the end of an iteration.
+    finals : list of Variable
+        The variables that hold these values after the loop.
     inputs : dict
         Variables of an iteration, with their values in all iterations, stacked.
     stacks : dict
-        Variables of values of all iterations, stacked, with the value of an iteration.
+        Variables after the loop that hold the stacked values of all iterations, with the value of an iteration.
     """
 
     scan: Callable[..., Any] | None
@@ -104,7 +107,7 @@ class Loop:
 def split(expression: Expression, leaves: list[Any]) -> Any:
     """Append the variables and static indices of an expression to `leaves`, and return a key of the rest.
 
-    It is equal for expressions that differ in these alone, of equal shapes and dtypes.
+    The key is equal for expressions that differ only in variables and static indices of equal shapes and dtypes.
     """
     if isinstance(expression, Variable):
         leaves.append(expression)

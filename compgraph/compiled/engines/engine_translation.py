@@ -1,8 +1,8 @@
 """Translation of a schedule into steps over a library's namespace.
 
-Arrays of these libraries are treated as immutable. A write creates a new array, the new value of the old one's node. A view of a
-written array is recomputed where it is read after the write. Shapes and dtypes are those of the trace, and the steps make NumPy's
-dtype conversions explicit.
+Arrays of these libraries are treated as immutable. A write creates a new array, which becomes the value of the written node. A
+view of a written array is recomputed where it is read after the write. Shapes and dtypes are those of the trace, and the steps
+make NumPy's dtype conversions explicit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .operand_dtypes import folded_ufunc, operand_dtypes
 _MAX_INLINE_SIZE = 16  # elements of the largest constant that is a global of the program instead of an argument
 
 # Whether the operand at a position may be a NumPy index or integer; for `scatter` this follows from `index_counts`.
-_PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
+_UNCONVERTED_OPERANDS: dict[str, Callable[[int], bool]] = {
     "bincount": lambda k: k == 0,
     **dict.fromkeys(("delete", "insert", "repeat", "roll", "tile"), lambda k: k == 1),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), lambda k: k == 1),
@@ -81,8 +81,8 @@ class Translation:
                 try:
                     self._translate(item)
                 except UnsupportedError as error:
-                    where = f" ({item.line})" if getattr(item, "line", None) else ""
-                    raise NotImplementedError(f"{error}{where}") from error
+                    location = f" ({item.line})" if getattr(item, "line", None) else ""
+                    raise NotImplementedError(f"{error}{location}") from error
         self.outputs = [self._operand(node) for node in schedule.outputs]
 
     def new_variable(self, dtype: np.dtype[Any] | None, shape: tuple[int, ...], array: Any = None, prefix: str = "v") -> Variable:
@@ -106,15 +106,15 @@ class Translation:
         self.steps.append(Step(self.new_variable(dtype, shape), expression))
         return self.steps[-1].variable
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the object of a key, made on first use: loops recognize equal constants and indices by identity."""
+    def _intern(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the unique object of a key, made on first use, because loops compare constants and indices by identity."""
         if key not in self._by_key:
             self._by_key[key] = make()
         return self._by_key[key]
 
     def _call(self, function: Callable[..., Any], *args: Expression) -> Call:
         """Return the call of a function of `array_api`."""
-        return Call(self._once(function, lambda: functools.partial(function, self._xp)), args)
+        return Call(self._intern(function, lambda: functools.partial(function, self._xp)), args)
 
     def _translate(self, item: Any) -> None:
         """Add the steps of an item."""
@@ -124,7 +124,7 @@ class Translation:
                 self.guard_operands += [self._operand(operand) for operand in item.args if isinstance(operand, Value)]
         elif isinstance(item, Write):
             root = self._roots[id(item.memory)]
-            value = self._written(item, root, self._variables[root], self._cast_operand(item.args[0], root.dtype))
+            value = self._write_call(item, root, self._variables[root], self._cast_operand(item.args[0], root.dtype))
             self._define(root, self._assign(value, root.dtype, root.shape))
             self._writes[root] = self._writes.get(root, 0) + 1
         elif item.args:
@@ -174,7 +174,7 @@ class Translation:
             self.inline_constants.append(self.new_variable(array.dtype, array.shape, array, "k"))
             return self.inline_constants[-1]
 
-        return self._once(("constant", array.dtype, array.shape, array.tobytes()), inline)
+        return self._intern(("constant", array.dtype, array.shape, array.tobytes()), inline)
 
     def _cast_operand(self, operand: Any, dtype: Any) -> Expression:
         """Return an operand, converted to a dtype."""
@@ -188,7 +188,7 @@ class Translation:
         self.library.dtype(dtype)
         return Call(self.library.cast, (expression, np.dtype(dtype)))
 
-    def _plain_operand(self, operand: object) -> Expression:
+    def _unconverted_operand(self, operand: object) -> Expression:
         """Return an operand that may be a NumPy index or integer, which is not converted."""
         if isinstance(operand, Value):
             return self._operand(operand)
@@ -203,7 +203,7 @@ class Translation:
         index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
         parts = tuple([np.asarray(part) if isinstance(part, list) else part for part in index])
         selected = np.broadcast_to(False, shape)[parts].shape
-        return self._once(  # type: ignore[no-any-return]
+        return self._intern(  # type: ignore[no-any-return]
             ("index", shape, constant_key(parts)), lambda: StaticIndex(parts, selected, lambda: _element_numbers(shape)[parts])
         )
 
@@ -212,7 +212,7 @@ class Translation:
         itemsize = layout["dtype"].itemsize
         parts = layout["shape"], tuple(s // itemsize for s in layout["strides"]), layout["offset"] // itemsize
         make = lambda: StaticIndex(parts, parts[0], lambda: array_api.window_positions(size, *parts))  # noqa: E731
-        return self._once(("window", size, *parts), make)  # type: ignore[no-any-return]
+        return self._intern(("window", size, *parts), make)  # type: ignore[no-any-return]
 
     def _index_parts(self, shape: tuple[int, ...], index: Sequence[Any]) -> list[Expression]:
         """Return the parts of an index; computed ones are checked and clipped to the range."""
@@ -227,35 +227,35 @@ class Translation:
             else:
                 parts += np.nonzero(part)
         parts, lengths = array_api.expand_index(parts, len(shape)), iter(shape)
-        return [self._plain_operand(part) if part is None else self._checked_index(part, next(lengths)) for part in parts]
+        return [self._unconverted_operand(part) if part is None else self._checked_index(part, next(lengths)) for part in parts]
 
     def _checked_index(self, index: Any, length: int) -> Expression:
         """Return the indices along an axis; computed ones are checked and clipped to the range."""
         if not isinstance(index, Value):
-            return self._plain_operand(index)
+            return self._unconverted_operand(index)
         if index.dtype.kind == "b":
             raise UnsupportedError(_MASK_ERROR)
         indices = self._cast_operand(index, np.int64)
         self._add_condition(self._call(array_api.are_in_range, indices, length))
         return Call(self._xp.clip, (indices, -length, length - 1)) if length else indices
 
-    def _read(self, key: str, operands: Sequence[Any], options: dict[str, Any]) -> list[Expression]:
+    def _indexing_operands(self, key: str, operands: Sequence[Any], options: dict[str, Any]) -> list[Expression]:
         """Return the operands of an indexing operation."""
         array, shape = self._operand(operands[0]), np.shape(_value_of(operands[0]))
         if key == "getitem":
             return [array, *self._index_parts(shape, operands[1:])]
         if options.get("mode", "raise") != "raise":
-            return [array, self._plain_operand(operands[1])]
+            return [array, self._unconverted_operand(operands[1])]
         axis = options.get("axis", None if key == "take" else -1)
         return [array, self._checked_index(operands[1], int(np.prod(shape)) if axis is None else shape[axis])]
 
-    def _written(self, write: Write, root: Any, array: Expression, value: Expression) -> Call:
+    def _write_call(self, write: Write, root: Any, array: Expression, value: Expression) -> Call:
         """Return the contents of an array after a write."""
         parts = write.index if isinstance(write.index, tuple) else (write.index,)
         whole, library = root.raw_value, self.library
         if not array_api.is_basic(parts) or not whole.flags.c_contiguous:
             positions = _written_positions(write, root)
-            index = self._once(
+            index = self._intern(
                 ("positions", constant_key(positions)), lambda: StaticIndex(positions, positions.shape, lambda: positions)
             )
             return Call(library.set_at_positions, (array, index, value))
@@ -269,7 +269,7 @@ class Translation:
     # --------------------------------------------------------------------------------------------- operations
 
     def _operation(self, item: Any) -> Expression:
-        """Return the expression of an operation; of one output of several, converted to its dtype."""
+        """Return the expression of an operation; an output of a multi-output operation is converted to its dtype."""
         if not isinstance(item.function, ops.Output):
             return self._function_call(item)
         (outputs,) = item.args
@@ -313,14 +313,14 @@ class Translation:
         elif key in _INDEXING:
             return Call(
                 counterpart(self.library, function),
-                tuple(self._read(key, operands, options)),
+                tuple(self._indexing_operands(key, operands, options)),
                 self._options(item, key, keyword_operands, options),
             )
         else:
             dtypes = operand_dtypes(item, function, key, operands, dtype)
-            is_plain: Callable[[int], bool] = _PLAIN_OPERANDS.get(key, lambda k: False)
+            is_unconverted: Callable[[int], bool] = _UNCONVERTED_OPERANDS.get(key, lambda k: False)
             arguments = [
-                self._plain_operand(a) if is_plain(k) else None if a is None else self._cast_operand(a, dtypes[k])
+                self._unconverted_operand(a) if is_unconverted(k) else None if a is None else self._cast_operand(a, dtypes[k])
                 for k, a in enumerate(operands)
             ]
         arguments = [arguments] if is_packed else arguments
@@ -339,12 +339,12 @@ class Translation:
             raise UnsupportedError(f"{key}: an axis that is computed")
         counts = getattr(item.function, "counts", ())
         arguments = {
-            name: self._plain_operand(value) if name in counts else self._keyword_operand(name, value, item)
+            name: self._unconverted_operand(value) if name in counts else self._keyword_operand(name, value, item)
             for name, value in keyword_operands.items()
         }
-        dropped = _IGNORED_OPTIONS - {"order"} if key in _ORDER_MATTERS else _IGNORED_OPTIONS
+        ignored = _IGNORED_OPTIONS - {"order"} if key in _ORDER_MATTERS else _IGNORED_OPTIONS
         for name, value in options.items():
-            if value is np._NoValue or name in dropped or (name in ("out", *_ARRAY_OPTIONS) and value is None):
+            if value is np._NoValue or name in ignored or (name in ("out", *_ARRAY_OPTIONS) and value is None):
                 continue
             if name == "out":
                 raise UnsupportedError(f"{key}: the option out")

@@ -41,8 +41,8 @@ class Library:
     scan : callable or None
         Repeats iterations, as ``jax.lax.scan``; None if they are unrolled.
     by_position : dict
-        By function of the elements at a static index, the function that takes instead the first position in the flattened array
-        and the positions relative to it, or None. Iterations of a loop differ in the first position.
+        Counterparts of the functions with a static index, for indices that differ between the iterations of a loop. In place of
+        the index they take the first position in the flattened array and the positions relative to it, or all positions and None.
     """
 
     name = "array-api"
@@ -95,7 +95,7 @@ class Library:
         return bool(flag)
 
     def as_argument(self, value: object) -> Any:
-        """Return a library's array as an argument of a compiled function: a number that may change stays an array."""
+        """Return a library's array as an argument of a compiled function; integers are 0-d arrays, because scalars are static."""
         numpy_value = self.to_numpy(value)
         return numpy_value if numpy_value.dtype.kind in "fc" else np.asarray(numpy_value)
 
@@ -104,7 +104,7 @@ class Library:
         return self.namespace.asarray(value, copy=True)
 
     def cast(self, value: Any, dtype: np.dtype[Any]) -> Any:
-        """Convert to a dtype of NumPy's; from complex to real numbers, their real parts."""
+        """Convert to a dtype of NumPy's; complex numbers become real ones by their real parts."""
         target = self.dtype(dtype)
         if value.dtype == target:
             return value
@@ -125,7 +125,7 @@ class Library:
         return xp.reshape(self.set_item(xp.reshape(array, box.dims), box.slices, value), shape)
 
     def set_at_positions(self, array: Any, positions: Any, value: Any) -> Any:
-        """Return a copy of an array with values at positions (plain integers) of the flattened array; of equal ones, the last."""
+        """Return a copy of an array with values at integer positions of the flattened array; the last of equal positions wins."""
         value = self.namespace.broadcast_to(value, positions.shape)
         if len(np.unique(positions)) == positions.size:
             return self.set_item(array, np.unravel_index(positions, tuple(array.shape)), value)
@@ -137,7 +137,7 @@ class Library:
         return array_api.put(xp, array, positions, xp.broadcast_to(value, np.shape(positions)))
 
     def example_values(self, value: object) -> Any:
-        """Return values of an array at which a function can be traced: its own, if they are known."""
+        """Return values at which a function can be traced: the array's own values if it is concrete."""
         return self.to_numpy(value)
 
     def nan_unless(self, condition: Any, value: Any) -> Any:
@@ -198,14 +198,16 @@ class DifferentiableLibrary(Library):
 
     def vjp(self, f: Function, operands: Sequence[Any], cotangents: object) -> tuple[Any, ...]:
         """Return the cotangents of the operands of a function; zeros for integers."""
-        floats = [k for k, x in enumerate(operands) if array_api.is_floating(self.namespace, x)]
+        float_positions = [k for k, x in enumerate(operands) if array_api.is_floating(self.namespace, x)]
 
         def f_of_floats(*values: object) -> Any:
-            replaced = dict(zip(floats, values, strict=True))
-            return f(*[replaced.get(k, x) for k, x in enumerate(operands)])
+            float_values = dict(zip(float_positions, values, strict=True))
+            return f(*[float_values.get(k, x) for k, x in enumerate(operands)])
 
-        float_cotangents = iter(self.library_vjp(f_of_floats, *[operands[k] for k in floats])[1](cotangents))
-        return tuple(next(float_cotangents) if k in floats else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
+        float_cotangents = iter(self.library_vjp(f_of_floats, *[operands[k] for k in float_positions])[1](cotangents))
+        return tuple(
+            next(float_cotangents) if k in float_positions else self.namespace.zeros(x.shape) for k, x in enumerate(operands)
+        )
 
     def cross_correlate(self, x: Any, kernel: Any, **options: object) -> Any:
         """See `compgraph.cross_correlate`."""
@@ -411,16 +413,16 @@ class Torch(DifferentiableLibrary):
     def compile(self, run: Function) -> Function:
         """Trace the function once, at its first arrays, as a list of PyTorch's operations without Python between them."""
         make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
-        traced: list[Function] = []
+        traced_functions: list[Function] = []
 
         def call(*arrays: object) -> Any:
-            if not traced:
+            if not traced_functions:
                 try:
                     with without_tracing():
-                        traced.append(make_fx(run)(*arrays))
+                        traced_functions.append(make_fx(run)(*arrays))
                 except RuntimeError:  # an operation of PyTorch reads a number, so it cannot be traced
-                    traced.append(super(Torch, self).compile(run))
-            return traced[0](*arrays)
+                    traced_functions.append(super(Torch, self).compile(run))
+            return traced_functions[0](*arrays)
 
         return call
 
@@ -460,7 +462,7 @@ class Torch(DifferentiableLibrary):
     def set_item(self, array: Any, index: object, value: Any) -> Any:
         """Return an updated copy."""
         array = array.clone()
-        array[_tensors(self.torch, index, array)] = value
+        array[_as_tensors(self.torch, index, array)] = value
         return array
 
     def jvp(self, f: Function, operand: object, tangent: object) -> Any:
@@ -508,10 +510,10 @@ _TORCH_SPECIAL = {
 }
 
 
-def _tensors(torch: Any, index: Any, like: Any) -> Any:
+def _as_tensors(torch: Any, index: Any, like: Any) -> Any:
     """Return an index with tensors in place of NumPy's arrays."""
     if isinstance(index, tuple):
-        return tuple([_tensors(torch, part, like) for part in index])
+        return tuple([_as_tensors(torch, part, like) for part in index])
     return torch.asarray(index, device=like.device) if isinstance(index, np.ndarray) else index
 
 
@@ -586,7 +588,7 @@ def counterpart(library: Library, function: Callable[..., Any]) -> Function:
         raise UnsupportedError(f"{key}: {_UNSUPPORTED[key]}")
     own_function = array_api.find(key)
     if own_function is None and spec is not None and spec.shape_depends_on == "values":
-        raise UnsupportedError(f"{key}: {_LENGTH}")
+        raise UnsupportedError(f"{key}: {_VARIABLE_LENGTH}")
     direct = _find_by_numpy_name(library, function)
     if library.has_numpy_names and key in _BY_NUMPY_NAME and direct is not None:
         return direct
@@ -618,9 +620,9 @@ _BY_NUMPY_NAME = frozenset(
         "nan_to_num", "pad", "repeat", "roll", "searchsorted", "sinc", "sort", "take_along_axis", "tile", "trace",
     }
 )  # fmt: skip
-_LENGTH = "the length of the result depends on values; use np.where, or arrays of a fixed length"
+_VARIABLE_LENGTH = "the length of the result depends on values; use np.where, or arrays of a fixed length"
 _UNSUPPORTED = {
-    **dict.fromkeys(("poly", "histogramdd"), _LENGTH),
+    **dict.fromkeys(("poly", "histogramdd"), _VARIABLE_LENGTH),
     **dict.fromkeys(("partition", "argpartition"), "the order within the parts is arbitrary; use np.sort"),
     **dict.fromkeys(("packbits", "unpackbits", "view"), "it reads the bits of numbers"),
 }

@@ -87,12 +87,12 @@ def _pad_windows(xp: Namespace, windows: Windows, x: Array, value: float = 0.0) 
 def _sum_at_offsets(xp: Namespace, windows: Windows, parts: Sequence[Array]) -> Array:
     """Sum arrays, one per offset within a window, each added at the elements that its windows have at that offset."""
     total: Any = None
-    others = len(parts[0].shape) - len(windows.counts)
+    leading_ndim = len(parts[0].shape) - len(windows.counts)
     for part, offset in zip(parts, np.ndindex(windows.window), strict=True):
         steps = zip(offset, windows.dilation, windows.strides, windows.counts, strict=True)
         ranges = [range(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps]
-        shape = (*part.shape[:others], *windows.padded_shape)
-        part = embed(xp, part, shape, [*map(range, shape[:others]), *ranges])
+        shape = (*part.shape[:leading_ndim], *windows.padded_shape)
+        part = embed(xp, part, shape, [*map(range, shape[:leading_ndim]), *ranges])
         total = part if total is None else total + part
     return total[windows.interior] if np.any(windows.pad_width) else total
 

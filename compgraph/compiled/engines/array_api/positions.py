@@ -86,10 +86,10 @@ def find_box(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[i
     steps = [(n, s) for n, s in zip(lengths, strides, strict=True) if n != 1]
     if 0 in lengths or any(s <= 0 for _, s in steps):
         return None
-    inner = [s for _, s in steps if s > 1]
-    chain = [size, *inner, 1]
-    derived = [a // b for a, b in itertools.pairwise(chain)] if all(a % b == 0 for a, b in itertools.pairwise(chain)) else []
-    for dims in (shape, tuple(derived)):
+    block_strides = [s for _, s in steps if s > 1]
+    chain = [size, *block_strides, 1]
+    derived_dims = [a // b for a, b in itertools.pairwise(chain)] if all(a % b == 0 for a, b in itertools.pairwise(chain)) else []
+    for dims in (shape, tuple(derived_dims)):
         if dims and math.prod(dims) == size and (ranges := _ranges_in(dims, steps, offset)) is not None:
             return Box(dims, ranges)
     return None
@@ -153,8 +153,8 @@ def put(xp: Namespace, x: Array, positions: NDArray[Any], values: Array) -> Arra
     """Return a copy of an array with values at distinct positions of the flattened array (plain integers)."""
     size, sources = size_of(x), np.arange(size_of(x))
     sources[np.ravel(positions)] = size + np.arange(np.size(positions))
-    both = xp.concat([flat(xp, x), flat(xp, xp.broadcast_to(values, np.shape(positions)))])
-    return gather(xp, both, sources.reshape(x.shape))
+    elements = xp.concat([flat(xp, x), flat(xp, xp.broadcast_to(values, np.shape(positions)))])
+    return gather(xp, elements, sources.reshape(x.shape))
 
 
 def add_at(xp: Namespace, x: Array, positions: Any, values: Array) -> Array:

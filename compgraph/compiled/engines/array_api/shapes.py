@@ -128,14 +128,14 @@ def pad(xp: Namespace, array: Array, pad_width: Any, mode: str = "constant", **o
     return xp.where(as_array(xp, inside, array), filled, as_array(xp, border, array, array.dtype))
 
 
-def _filling(value: int) -> Reduction:
+def _fill_like(value: int) -> Reduction:
     def make(xp: Namespace, a: Array, dtype: object = None, shape: object = None) -> Array:
         return xp.full_like(a, value) if shape is None else xp.full(shape, value, dtype=a.dtype)
 
     return make
 
 
-zeros_like, ones_like, empty_like = _filling(0), _filling(1), _filling(0)
+zeros_like, ones_like, empty_like = _fill_like(0), _fill_like(1), _fill_like(0)
 
 
 def full_like(xp: Namespace, a: Array, fill_value: Array, dtype: object = None, shape: Any = None) -> Array:
