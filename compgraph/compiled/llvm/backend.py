@@ -379,7 +379,7 @@ def _allocator(view: BufferView, dtype: np.dtype[Any]) -> Callable[[], Any]:
 
 
 def _are_special_errors_reported() -> bool:
-    """Return whether `scipy.special.errstate` is set to warn or raise for other errors than those of memory."""
+    """Return whether `scipy.special.errstate` is set to warn or raise for errors besides memory errors."""
     return any(action != "ignore" for kind, action in scipy.special.geterr().items() if kind != "memory")
 
 

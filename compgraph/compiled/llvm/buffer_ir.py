@@ -1,8 +1,9 @@
 """The intermediate representation between graphs and LLVM IR: steps over buffers, in order.
 
 A `Buffer` stores a value. A `BufferView` is an array in a buffer, described by an offset and strides, so NumPy views cost
-nothing. The elements of a buffer are real: a complex number is two consecutive ones, and the view of a complex array is that of
-its real part.
+nothing. The elements of a buffer are real: a complex number is two consecutive ones, and the view of a complex array is the
+view of its real part.
+
 The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
 cumulative operations (`Scan`), sorts (`Sort`), searches in sorted tables (`Search`), matrix products (`MatMul`), factorizations
 of small matrices (`Factorization`), convolutions (`Convolution`), calls of NumPy (`NumPyCall`), and loops of steps (`Loop`).

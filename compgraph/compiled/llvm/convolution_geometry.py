@@ -10,7 +10,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Phase:
-    """Every `stride`-th element of an image axis, which are multiplied by the same kernel positions.
+    """The elements of an image axis, a stride apart, that are multiplied by the same kernel positions.
 
     Attributes
     ----------

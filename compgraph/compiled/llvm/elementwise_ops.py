@@ -249,7 +249,7 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
         return ir.binary("fmul", a, a)
     if name == "reciprocal":
         return ir.binary("fdiv", one, a)
-    if name in ("maximum", "minimum"):  # nan if an operand is; of two zeros the second, like the instruction that NumPy uses
+    if name in ("maximum", "minimum"):  # nan if an operand is; the second of two zeros, as NumPy's instruction
         is_first = ir.compare("ogt" if name == "maximum" else "olt", a, b)
         return ir.select(ir.binary("or", is_first, ir.compare("uno", a, a)), a, b)
     if name in ("fmax", "fmin"):  # the other operand if one is nan

@@ -292,12 +292,12 @@ class ChannelConvolution:
         self.ir.call_void(transpose_kernel(self.module, self.scalar_type, shape, shape[1], shape[0], self.width), target, source)
 
     def clear_padding(self, is_padded: bool) -> None:
-        """Emit a fill of the copy of the inputs with zeros if it has padding."""
+        """Fill the copy of the inputs with zeros if it has padding."""
         if is_padded:
             self.emit_zeros(self.inputs, self.input_size)
 
     def emit_zeros(self, target: Value, count: int) -> None:
-        """Emit a fill of memory with zeros."""
+        """Fill memory with zeros."""
         name = self.module.declare("llvm.memset.p0.i64", None, [POINTER, BYTE, LONG, BIT])
         ir = self.ir
         ir.call_void(name, target, ir.number(0, BYTE), ir.number(count * self.dtype.itemsize, LONG), ir.number(0, BIT))
@@ -453,8 +453,8 @@ class RowConvolution(ChannelConvolution):
 def convolution_kernel(module: Module, step: Convolution, width: int) -> str:
     """Return the name of a function that computes a step; its arguments are the addresses of its result and operands.
 
-    The function returns 1 if a gradient is not finite, because it may then differ from NumPy's: it contains products of inf or
-    nan with padding, some of which NumPy's code skips.
+    The function returns 1 if a gradient is not finite, because it may then differ from NumPy's: NumPy skips some products of
+    inf or nan with padding.
     """
     type = elementwise_ops.type_of(step.out.buffer.dtype)
     lengths = "_".join(str(n) for entry in astuple(step.geometry) for n in (entry if isinstance(entry, tuple) else (entry,)))

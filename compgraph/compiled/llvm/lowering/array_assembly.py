@@ -62,8 +62,8 @@ def _stack(state: LoweringState, item: Value) -> str:
     axis = int(item.options.get("axis", 0)) % len(out.shape)
     for k, part in enumerate(parts):
         slot = out.axis_slice(axis, k, k + 1)
-        without = (slot.shape[:axis] + slot.shape[axis + 1 :], slot.strides[:axis] + slot.strides[axis + 1 :])
-        _copy_into(state, part, BufferView(slot.buffer, slot.offset, *without))
+        remaining_axes = (slot.shape[:axis] + slot.shape[axis + 1 :], slot.strides[:axis] + slot.strides[axis + 1 :])
+        _copy_into(state, part, BufferView(slot.buffer, slot.offset, *remaining_axes))
     return ""
 
 

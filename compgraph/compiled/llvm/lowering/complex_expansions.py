@@ -365,11 +365,11 @@ def expansion_of(function: Callable[..., Any]) -> Expansion | None:
 
 
 numpy = ops.NUMPY
-_MOVING = (
+_MOVING_FUNCTIONS = (
     *[spec.function for spec in ops.OPERATIONS if spec.moves_elements and spec.policy == "rule"],
     *[numpy.diag, ops.function_by_opname("pad"), ops.function_by_opname("added_at")],
 )
-_ADDING = (numpy.sum, np.add.reduce, numpy.mean, numpy.cumsum, numpy.trace, numpy.diff)
+_ADDING_FUNCTIONS = (numpy.sum, np.add.reduce, numpy.mean, numpy.cumsum, numpy.trace, numpy.diff)
 _PRODUCTS = (
     np.matmul, ops.stacked_matmul, numpy.dot, numpy.outer, numpy.inner, numpy.tensordot, ops.einsum,
     ops.ufunc_method(np.multiply, "outer"),
@@ -418,7 +418,7 @@ EXPANSIONS: dict[Any, Expansion] = {
     ops.astype: _astype,
     numpy.angle: _angle,
     **dict.fromkeys((ops.copy, numpy.copy, ops.input_of, ops.copy_with_layout, ops.stop_gradient), _copy),
-    **{function: _linear(function) for function in (*_MOVING, *_ADDING)},
+    **{function: _linear(function) for function in (*_MOVING_FUNCTIONS, *_ADDING_FUNCTIONS)},
     **{function: _bilinear(function) for function in _PRODUCTS},
     numpy.vdot: _vdot,
     numpy.var: _variance(numpy.var),

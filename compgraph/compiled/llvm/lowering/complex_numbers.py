@@ -1,7 +1,7 @@
 """Lowering of complex numbers: each operation as steps on real and imaginary parts.
 
 The steps of an expansion (see `complex_expansions`) are recorded, and lowered in turn. NumPy's fused multiplications round
-otherwise, so ``exact=True`` calls NumPy.
+differently, so ``exact=True`` calls NumPy.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _parts_of_operand(state: LoweringState, operand: Any) -> Any:
 
 
 def _view_of_part(state: LoweringState, part: Array, dtype: np.dtype[Any], operands: set[Any]) -> BufferView:
-    """Return the view of a computed part; a copy, if it is that of an operand with writes."""
+    """Return the view of a computed part; copied if it is the view of an operand with writes."""
     view = state.views[part] if isinstance(part, Value) else state.view(np.asarray(part))
     assert view is not None
     return state.copy_of(view, dtype) if part in operands and state.is_mutable(view) else view
@@ -177,18 +177,21 @@ def _lower_view(state: LoweringState, item: Any) -> bool:
         views = [None if whole_view is None else _in_elements(whole_view, part.offset) for part in parts]
     if any(view is None or view.shape != np.shape(item.raw_value) for view in views):
         return False
-    first, second = views
-    assert first is not None
-    assert second is not None
+    real_view, imag_view = views
+    assert real_view is not None
+    assert imag_view is not None
     if source in state.complex_parts:
-        state.complex_parts[item] = first, second
-    elif state.is_shared(item) or not state.is_mutable(first):
-        state.views[item] = first
+        state.complex_parts[item] = real_view, imag_view
+    elif state.is_shared(item) or not state.is_mutable(real_view):
+        state.views[item] = real_view
     else:
-        state.complex_parts[item] = state.copy_of(first, first.buffer.dtype), state.copy_of(second, second.buffer.dtype)
+        state.complex_parts[item] = (
+            state.copy_of(real_view, real_view.buffer.dtype),
+            state.copy_of(imag_view, imag_view.buffer.dtype),
+        )
     return True
 
 
 def _in_elements(view: BufferView, start: int) -> BufferView:
-    """Return a view whose offset and strides count complex numbers, with those that count their parts."""
+    """Convert a view whose offset and strides count complex numbers to a view that counts real elements."""
     return view._replace(offset=start + 2 * view.offset, strides=tuple(2 * s for s in view.strides))

@@ -1,4 +1,4 @@
-"""Functions as equivalent steps that are compiled.
+"""Expansions: functions expressed by operations that are compiled.
 
 Each function here takes the arguments of an operation and returns its value by other operations, or None if it has no such steps
 for these arguments. Its steps are recorded and lowered in turn. Values have NumPy's bits, except where stated.
@@ -18,7 +18,7 @@ from ....array_types import Array, Axis
 from ....bind import bind
 from ....values import ConstantNode, Value
 
-MAX_SEARCHED = 2**13  # elements that are counted by a search for each; NumPy counts more of them faster, after a sort
+MAX_SEARCHED = 2**13  # elements that are binned by one search each; NumPy bins more of them faster, because it sorts first
 
 
 def _constant_values(operand: object) -> NDArray[Any] | None:
@@ -78,10 +78,10 @@ def _interp(
 
 
 def _histogram(
-    recorded: Sequence[Any], a: Any, *, bins: Any = 10, range: Any = None, density: object = None, weights: Any = None
+    recorded_outputs: Sequence[Any], a: Any, *, bins: Any = 10, range: Any = None, density: object = None, weights: Any = None
 ) -> tuple[Any, Any] | None:
     """``np.histogram`` with edges that are constant. Sums of weights have another order than NumPy's."""
-    edges = np.asarray(recorded[1])
+    edges = np.asarray(recorded_outputs[1])
     a, weights = (None if x is None else np.ravel(x) if isinstance(x, Value) else np.ravel(np.asarray(x)) for x in (a, weights))
     if a.dtype.kind not in "iuf" or (weights is not None and weights.dtype.kind not in "iuf"):
         return None
@@ -98,10 +98,10 @@ def _histogram(
         index = np.where(a == edges[-1], count - 1, position)
     index = np.where(is_inside, index, count)
     operands = (index,) if weights is None else (index, weights)
-    numbers = bind(ops.NUMPY.bincount, operands, {"minlength": count + 1})[:count]
+    totals = bind(ops.NUMPY.bincount, operands, {"minlength": count + 1})[:count]
     if weights is not None and weights.dtype != np.float64:
-        numbers = numbers.astype(weights.dtype)
-    return numbers / np.diff(edges).astype(float) / np.sum(numbers) if density else numbers, edges
+        totals = totals.astype(weights.dtype)
+    return totals / np.diff(edges).astype(float) / np.sum(totals) if density else totals, edges
 
 
 def _position_among_even_edges(a: Array, edges: NDArray[Any]) -> Any:

@@ -42,14 +42,14 @@ def fancy_index(state: LoweringState, view: BufferView, index: Sequence[Any]) ->
         return None
     index_positions = [k for k, p in enumerate(parts) if isinstance(p, (BufferView, np.ndarray, int))]
     arrays = [p for p in parts if isinstance(p, (BufferView, np.ndarray))]
-    common = np.broadcast_shapes(*(p.shape for p in arrays))
+    index_shape = np.broadcast_shapes(*(p.shape for p in arrays))
     are_adjacent = index_positions[-1] - index_positions[0] + 1 == len(index_positions)  # otherwise NumPy puts their axes first
     axis_split = _split_axes(view, parts, index_positions[0] if are_adjacent else -1)
     if axis_split is None:
         return None
-    offset, free, indexed_axes, at = axis_split
-    shape = (*(n for n, _ in free[:at]), *common, *(n for n, _ in free[at:]))
-    strides = (*(s for _, s in free[:at]), *(0,) * len(common), *(s for _, s in free[at:]))
+    offset, free, indexed_axes, leading_count = axis_split
+    shape = (*(n for n, _ in free[:leading_count]), *index_shape, *(n for n, _ in free[leading_count:]))
+    strides = (*(s for _, s in free[:leading_count]), *(0,) * len(index_shape), *(s for _, s in free[leading_count:]))
     if 0 in shape or any(n == 0 for n, _ in indexed_axes):
         return None
     lengths = [n for n, _ in indexed_axes]
@@ -59,8 +59,8 @@ def fancy_index(state: LoweringState, view: BufferView, index: Sequence[Any]) ->
             if not ((p >= -lengths[k]) & (p < lengths[k])).all():
                 return None
             p, lengths[k] = state.constant(np.array(p % lengths[k], order="C")), 0
-        index_view = p.broadcast(common)
-        index_strides = (0,) * at + index_view.strides + (0,) * (len(free) - at)
+        index_view = p.broadcast(index_shape)
+        index_strides = (0,) * leading_count + index_view.strides + (0,) * (len(free) - leading_count)
         index_views.append(BufferView(index_view.buffer, index_view.offset, shape, index_strides))
     source = BufferView(view.buffer, offset, shape, strides)
     return FancyIndex(source, tuple(index_views), tuple(lengths), tuple(s for _, s in indexed_axes))
@@ -70,33 +70,33 @@ def _expand_index(state: LoweringState, view: BufferView, index: Sequence[Any]) 
     """Return the parts of an index: slices, integers, None, arrays or views, and one Ellipsis followed by its slices."""
     index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else tuple(index)
     parts: list[Any] = []
-    for i in index:
-        index_parts = _index_parts(state, i)
+    for part in index:
+        index_parts = _index_parts(state, part)
         if index_parts is None:
             return None
         parts += index_parts
     if not any(isinstance(p, (BufferView, np.ndarray)) for p in parts):
         return None
     count = sum(p is not None and p is not Ellipsis for p in parts)
-    where = next((k for k, p in enumerate(parts) if p is Ellipsis), len(parts))
-    return [*parts[:where], Ellipsis, *[slice(None)] * (len(view.shape) - count), *parts[where + 1 :]]
+    ellipsis_position = next((k for k, p in enumerate(parts) if p is Ellipsis), len(parts))
+    return [*parts[:ellipsis_position], Ellipsis, *[slice(None)] * (len(view.shape) - count), *parts[ellipsis_position + 1 :]]
 
 
-def _index_parts(state: LoweringState, i: object) -> list[Any] | None:
+def _index_parts(state: LoweringState, part: object) -> list[Any] | None:
     """Return one part of an index, or the arrays of a mask; None if unsupported."""
-    if i is None or i is Ellipsis or isinstance(i, slice):
-        return [i]
-    if isinstance(i, (int, np.integer)) and not isinstance(i, bool):
-        return [int(i)]
-    if isinstance(i, list):
-        i = np.asarray(i)
-    if isinstance(i, np.ndarray) and not isinstance(i, Value):
-        if i.dtype == bool and i.ndim:
-            return list(np.nonzero(i))
-        return [np.asarray(i, np.intp)] if i.dtype.kind in "iu" and i.dtype != np.uint64 else None
-    view = state.view(i) if isinstance(i, Value) else None
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return [part]
+    if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+        return [int(part)]
+    if isinstance(part, list):
+        part = np.asarray(part)
+    if isinstance(part, np.ndarray) and not isinstance(part, Value):
+        if part.dtype == bool and part.ndim:
+            return list(np.nonzero(part))
+        return [np.asarray(part, np.intp)] if part.dtype.kind in "iu" and part.dtype != np.uint64 else None
+    view = state.view(part) if isinstance(part, Value) else None
     if view is not None and view.buffer.dtype.kind == "b":
-        return _mask_positions(state, i, view)
+        return _mask_positions(state, part, view)
     if view is None or view.buffer.dtype.kind not in "iu" or view.buffer.dtype == np.uint64:
         return None
     return [view]
@@ -140,25 +140,25 @@ class _AxisSplit(NamedTuple):
     offset : int
         The position of the first element, as if all array indices were 0.
     free_axes, indexed_axes : list of (int, int)
-        The lengths and strides of the axes without array indices, and of those with array indices.
-    at : int
+        The lengths and strides of the axes without and with array indices.
+    leading_count : int
         The number of free axes before the axes of the array indices.
     """
 
     offset: int
     free_axes: list[tuple[int, int]]
     indexed_axes: list[tuple[int, int]]
-    at: int
+    leading_count: int
 
 
 def _split_axes(view: BufferView, parts: list[Any], first: int) -> _AxisSplit | None:
     """Split the axes of an array at an index, whose part number `first` is the first array; None if it is out of range."""
-    offset, axis, at = view.offset, 0, 0
+    offset, axis, leading_count = view.offset, 0, 0
     free_axes: list[tuple[int, int]] = []
     indexed_axes: list[tuple[int, int]] = []
     for k, part in enumerate(parts):
         if k == first:
-            at = len(free_axes)
+            leading_count = len(free_axes)
         if part is Ellipsis:
             continue
         if part is None:
@@ -176,15 +176,15 @@ def _split_axes(view: BufferView, parts: list[Any], first: int) -> _AxisSplit | 
             offset += part % length * stride
         else:
             return None
-    return _AxisSplit(offset, free_axes, indexed_axes, at)
+    return _AxisSplit(offset, free_axes, indexed_axes, leading_count)
 
 
 # --------------------------------------------------------------------------------------------- gathers
 
 
 def lower_gather(state: LoweringState, item: Value, view: BufferView, index: Sequence[Any]) -> str:
-    """Lower ``view[index]`` as a gather; nothing is gathered at an empty index."""
-    if 0 in np.shape(item.raw_value) and _selects_nothing(state, item.args[1:]):
+    """Lower ``view[index]`` as a gather, or as an allocation if the index selects no elements."""
+    if 0 in np.shape(item.raw_value) and _is_always_empty(state, item.args[1:]):
         state.allocate_result(item)
         return ""
     gather_index = fancy_index(state, view, index)
@@ -195,8 +195,8 @@ def lower_gather(state: LoweringState, item: Value, view: BufferView, index: Seq
     return _append_gather(state, item, gather_index)
 
 
-def _selects_nothing(state: LoweringState, index: Sequence[Any]) -> bool:
-    """Return whether an index that selected nothing does so in every run: it is plain, or a mask, whose number is checked."""
+def _is_always_empty(state: LoweringState, index: Sequence[Any]) -> bool:
+    """Return whether an empty selection is empty in every run: the index is constant, or a mask whose count is checked."""
     parts = [part for part in index if isinstance(part, Value)]
     return all(part.dtype == np.bool_ and _index_parts(state, part) is not None for part in parts)
 
@@ -276,7 +276,7 @@ def _scatter(state: LoweringState, item: Value) -> str:
     for count in item.options["index_counts"]:
         index, value = args[start + 1 : start + 1 + count], state.operand(args[start])
         start += 1 + count
-        if isinstance(value, BufferView) and 0 in value.shape and _selects_nothing(state, index):
+        if isinstance(value, BufferView) and 0 in value.shape and _is_always_empty(state, index):
             continue
         target: BufferView | FancyIndex | None = basic_index_view(out, index)
         if target is None:

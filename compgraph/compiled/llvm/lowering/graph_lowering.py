@@ -76,8 +76,8 @@ NAMED_LOWERINGS: dict[str, LowerItem] = {**gather_scatter.NAMED_LOWERINGS, **arr
 def lowering_of(function: object) -> LowerItem | None:
     """Return the function that appends the steps of items of a function, or None."""
     if isinstance(function, ops.Keyworded):
-        is_known = _NODE_KEYWORDS.issuperset(function.names)  # an axis that is a node may differ between runs
-        return _KEYWORD_LOWERINGS.get(function.function) if is_known else None
+        is_supported = _NODE_KEYWORDS.issuperset(function.names)  # an axis that is a node may differ between runs
+        return _KEYWORD_LOWERINGS.get(function.function) if is_supported else None
     if isinstance(function, ops.Packed):
         return array_assembly.PACKED_LOWERINGS.get(function.function)
     lowering = LOWERINGS.get(function)
@@ -256,20 +256,20 @@ class GraphLowering(LoweringState):
 
     def _lower_operation(self, item: Any) -> str:
         """Append the steps of an item; return the reason if it is not supported."""
-        plain, function = item.raw_value, item.function
+        value, function = item.raw_value, item.function
         if isinstance(function, ops.Output):
             if item in self.views:
                 return ""
             return "it is one of several outputs"
         if any(map(complex_numbers.is_complex, (item, *item.args))):
             return complex_numbers.lower_complex(self, item, self._lower_item)
-        if not elementwise_ops.is_compilable(np.asarray(plain).dtype):
-            return f"the dtype {plain.dtype} is not supported"
+        if not elementwise_ops.is_compilable(np.asarray(value).dtype):
+            return f"the dtype {value.dtype} is not supported"
         if function in VIEWS or function is ops.getitem:
             return self._lower_view(item)
         if function in (np.matmul, ops.stacked_matmul) or (function is ops.NUMPY.dot and max(map(np.ndim, item.args)) < 3):
             return self._lower_product(item, [self.view(a) for a in item.args])
-        if type(function) is ops.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
+        if type(function) is ops.Configured and function.options.keys() == {"dtype"} and value.dtype.kind == "f":
             function = function.function
         if function is ops.astype or (name := _elementwise_name(function)):
             name = "copy" if function is ops.astype else name
@@ -277,7 +277,7 @@ class GraphLowering(LoweringState):
         if function in (ops.copy, np.copy, ops.input_of, ops.copy_with_layout, ops.flatten):
             return self._lower_copy(item, self.view(item.args[0]))
         if function in ops.FILL_VALUES or function in ops.BLANK_FUNCTIONS:
-            self.views[item] = view = dense_view(plain.dtype, plain.shape, item)
+            self.views[item] = view = dense_view(value.dtype, value.shape, item)
             self.append_map("copy", (bool(ops.FILL_VALUES.get(function)),), view)
             return ""
         lowering = lowering_of(function)
@@ -353,8 +353,8 @@ class GraphLowering(LoweringState):
     def _lower_view(self, item: Any) -> str:
         if isinstance(item.args[0], Value) and (source := self.views.get(item.args[0])) is not None:
             view = view_of(item, source)
-            is_known = elementwise_ops.is_compilable(source.buffer.dtype)
-            if view is not None and is_known and view.shape == np.shape(item.raw_value):
+            is_supported = elementwise_ops.is_compilable(source.buffer.dtype)
+            if view is not None and is_supported and view.shape == np.shape(item.raw_value):
                 self.assign_view(item, source, view)
                 return ""
         return (
@@ -410,15 +410,15 @@ class GraphLowering(LoweringState):
     @staticmethod
     def _compute_dtype(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
         """Return the dtype to which NumPy converts the operands of an operation."""
-        kinds = [o.buffer.dtype if isinstance(o, BufferView) else o for o in operands]
-        kinds = [k.dtype if isinstance(k, np.generic) else k for k in kinds]
+        types = [o.buffer.dtype if isinstance(o, BufferView) else o for o in operands]
+        types = [k.dtype if isinstance(k, np.generic) else k for k in types]
         if name == "copy":
-            return kinds[0] if isinstance(kinds[0], np.dtype) else np.result_type(kinds[0])
+            return types[0] if isinstance(types[0], np.dtype) else np.result_type(types[0])
         if name == "where":
             return dtype
         if dtype.kind == "b":
-            common_dtype = np.result_type(*kinds)
-            if common_dtype.kind == "f" and all(isinstance(k, np.dtype) and k.kind in "iu" for k in kinds):
+            common_dtype = np.result_type(*types)
+            if common_dtype.kind == "f" and all(isinstance(k, np.dtype) and k.kind in "iu" for k in types):
                 return np.dtype(object)  # int64 with uint64, which NumPy compares exactly, is not compiled
             return np.dtype(bool) if name.startswith("logical_") else common_dtype
         return dtype
@@ -437,9 +437,9 @@ class GraphLowering(LoweringState):
         b = b if len(b.shape) > 1 else BufferView(b.buffer, b.offset, (*b.shape, 1), (*b.strides, 0))
         stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         self.views[item] = view = dense_view(dtype, shape, item)
-        full = (*stack, a.shape[-2], b.shape[-1])
-        out = BufferView(view.buffer, 0, full, c_strides(full))
-        if 0 in (*full, a.shape[-1]):
+        full_shape = (*stack, a.shape[-2], b.shape[-1])
+        out = BufferView(view.buffer, 0, full_shape, c_strides(full_shape))
+        if 0 in (*full_shape, a.shape[-1]):
             self.append_map("copy", (0.0,), view)
             return ""
         append_matmul(self, a, b, out)
@@ -489,9 +489,9 @@ class GraphLowering(LoweringState):
     def _append_numpy_call(self, item: Any, reason: str) -> None:
         """Append a NumPy call for an item."""
         out, dtype = None, None
-        read = [a for a in item.args if isinstance(a, Value)]
+        operands = [a for a in item.args if isinstance(a, Value)]
         may_share = isinstance(item, MultiOutput) or (isinstance(item, Value) and self.is_shared(item))
-        if may_share and any(a in self.views and self.is_mutable(self.views[a]) for a in read):
+        if may_share and any(a in self.views and self.is_mutable(self.views[a]) for a in operands):
             raise NotImplementedError(f"{_opname_of(item)} may return a view of an array with writes")
         if isinstance(item, Value):
             if item.memory:
@@ -500,7 +500,7 @@ class GraphLowering(LoweringState):
             if elementwise_ops.is_compilable(element_dtype(dtype)[0]):
                 out = self.views[item] = dense_view(dtype, np.shape(item.raw_value), item)
                 out.buffer.is_numpy_result = True
-        self._append_call(item, read, reason, out, dtype)
+        self._append_call(item, operands, reason, out, dtype)
 
     def _append_call(
         self,

@@ -165,7 +165,7 @@ def _inner(state: LoweringState, item: Value) -> str:
 
 
 def append_scaling(state: LoweringState, item: Value, views: Sequence[BufferView]) -> str:
-    """Lower `dot`, `inner` or `tensordot` by a scalar: NumPy has BLAS add a multiple to zeros, where 0 * inf is 0."""
+    """Lower `dot`, `inner` or `tensordot` by a scalar. NumPy calls BLAS, which adds a multiple to zeros; there 0 * inf is 0."""
     dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
     if dtype.kind != "f" or state.is_exact or not prod(shape):
         return f"{item.opname} of {dtype} is not compiled"
@@ -274,14 +274,14 @@ def _contract_pair(state: LoweringState, a: Factor, b: Factor, needed: Collectio
     """Multiply two factors, and sum along the axes whose labels are not needed."""
     a, b = _sum_labels(state, a, {*needed, *b.labels}), _sum_labels(state, b, {*needed, *a.labels})
     common = [label for label in a.labels if label in b.labels]
-    along = [label for label in common if label not in needed]
+    summed = [label for label in common if label not in needed]
     first, second = ([label for label in f.labels if label not in common] for f in (a, b))
     stack = [label for label in common if label in needed]
-    if along and (first or second):
+    if summed and (first or second):
         if first and second and first[0] in out and second[0] in out and out.index(second[0]) < out.index(first[0]):
             a, b, first, second = b, a, second, first  # to get the axis order of the result
-        return _matrix_product(state, a, b, (stack, first, along, second))
-    labels = (*stack, *along, *first, *second)
+        return _matrix_product(state, a, b, (stack, first, summed, second))
+    labels = (*stack, *summed, *first, *second)
     views = [_align(f, labels) for f in (a, b)]
     shape = tuple(max(n, m) for n, m in zip(*(p.shape for p in views), strict=True))
     product = dense_view(a.view.buffer.dtype, shape)
@@ -301,13 +301,13 @@ def _matrix_product(
     state: LoweringState, a: Factor, b: Factor, groups: tuple[list[Any], list[Any], list[Any], list[Any]]
 ) -> Factor:
     """Multiply two factors as matrices or stacks of matrices, whose rows, sums and columns combine several axes."""
-    stack, first, along, second = groups
+    stack, first, summed, second = groups
     lengths = dict(zip((*a.labels, *b.labels), (*a.view.shape, *b.view.shape), strict=True))
-    left, right = _as_matrices(state, a, stack, first, along), _as_matrices(state, b, stack, along, second)
+    left, right = _as_matrices(state, a, stack, first, summed), _as_matrices(state, b, stack, summed, second)
     labels = (*stack, *first, *second)
     product = dense_view(left.buffer.dtype, tuple(lengths[label] for label in labels))
-    full = (*left.shape[:-1], right.shape[-1])
-    append_matmul(state, left, right, BufferView(product.buffer, 0, full, c_strides(full)))
+    full_shape = (*left.shape[:-1], right.shape[-1])
+    append_matmul(state, left, right, BufferView(product.buffer, 0, full_shape, c_strides(full_shape)))
     return Factor(product, labels)
 
 
@@ -325,8 +325,8 @@ def _as_matrices(state: LoweringState, factor: Factor, stack: list[Any], rows: l
 
 def _is_collapsible(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Return whether some axes can be collapsed to one."""
-    long = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
-    return all(s == m * t for (_, s), (m, t) in pairwise(long))
+    long_axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    return all(s == m * t for (_, s), (m, t) in pairwise(long_axes))
 
 
 def _collapsed_stride(shape: Sequence[int], strides: Sequence[int]) -> int:

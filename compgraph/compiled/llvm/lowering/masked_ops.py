@@ -158,15 +158,15 @@ def _count_selected(
 # --------------------------------------------------------------------------------------------- reductions without nan
 
 
-def _nan_reduction(operation: str, lower_plain: LowerItem) -> LowerItem:
-    """Return the lowering of a reduction that ignores nan; `lower_plain` lowers it for dtypes without nan."""
+def _nan_reduction(operation: str, lower_without_nan: LowerItem) -> LowerItem:
+    """Return the lowering of a reduction that ignores nan; `lower_without_nan` lowers it for dtypes without nan."""
 
     def lower(state: LoweringState, item: Value) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not reductions.has_known_options(item.options, {"axis", "keepdims", "ddof"}):
             return UNSUPPORTED
         if operand.buffer.dtype.kind != "f":
-            return lower_plain(state, item)
+            return lower_without_nan(state, item)
         reduction_axes = reduced_axes(item, len(operand.shape))
         if 0 in operand.shape or not reduction_axes or operand.buffer.dtype != dtype:
             return EMPTY
@@ -235,7 +235,7 @@ LOWERINGS: dict[Any, LowerItem] = {
     np.round: _round,
     ops.function_by_opname("nan_to_num"): _nan_to_num,
     **{function: _masked_reduction(name, reductions.LOWERINGS[function]) for function, name in _REDUCTIONS.items()},
-    **{function: _nan_reduction(name, reductions.LOWERINGS[whole]) for function, (name, whole) in _NAN_REDUCTIONS.items()},
+    **{function: _nan_reduction(name, reductions.LOWERINGS[base]) for function, (name, base) in _NAN_REDUCTIONS.items()},
 }
 NODE_KEYWORDS = frozenset({"where", "initial"})  # keyword operands that may be nodes
 KEYWORD_LOWERINGS: dict[Any, LowerItem] = {function: _masked_reduction(name, None) for function, name in _REDUCTIONS.items()}

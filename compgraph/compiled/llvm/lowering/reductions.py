@@ -52,11 +52,9 @@ def _reduction(operation: str) -> Any:
     """Return the lowering of a reduction; the elements are converted to the dtype of the result."""
 
     def lower(state: LoweringState, item: Value) -> str:
-        name, plain = operation, np.asarray(item.raw_value)
-        operand = state.view(item.args[0])
+        name, operand, dtype = operation, state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "dtype"}):
             return UNSUPPORTED
-        dtype = plain.dtype
         if name == "mean" and dtype.kind != "f":
             return f"means of {dtype} are not compiled"
         if state.is_exact and dtype.kind == "f":  # the sign of zero extrema depends on NumPy's vector width
@@ -75,9 +73,9 @@ def _reduction(operation: str) -> Any:
     return lower
 
 
-def has_known_options(options: dict[str, Any], known: set[str]) -> bool:
-    """Return whether all options are among `known`, or have their defaults."""
-    others = {name: value for name, value in options.items() if name not in known}
+def has_known_options(options: dict[str, Any], supported: set[str]) -> bool:
+    """Return whether all options are among `supported`, or have their defaults."""
+    others = {name: value for name, value in options.items() if name not in supported}
     defaults = {"where": (True,), "out": (None,), "initial": (np._NoValue,)}
     return all(any(value is default for default in defaults.get(name, ())) for name, value in others.items())
 
@@ -228,9 +226,9 @@ def _arg_extremum(extreme: str) -> Any:
             is_nan, is_equal, is_match = dense_view(bool, operand.shape), is_match, dense_view(bool, operand.shape)
             state.append_map("isnan", (operand,), is_nan, dtype)
             state.append_map("logical_or", (is_equal, is_nan), is_match)
-        numbers = np.arange(count).reshape([n if k in reduction_axes else 1 for k, n in enumerate(operand.shape)])
+        flat_indices = np.arange(count).reshape([n if k in reduction_axes else 1 for k, n in enumerate(operand.shape)])
         candidate_indices = dense_view(np.int64, operand.shape)
-        state.append_map("where", (is_match, state.external(numbers), count), candidate_indices)
+        state.append_map("where", (is_match, state.external(flat_indices), count), candidate_indices)
         return _assign_buffer(state, item, append_reduction(state, "minimum", candidate_indices, reduction_axes, item))
 
     return lower
@@ -244,9 +242,9 @@ def _unrolled_arg_extremum(state: LoweringState, item: Value, operand: BufferVie
     best_index: Any = 0
     for k in range(1, operand.shape[axis]):
         other = BufferView(operand.buffer, operand.offset + k * operand.strides[axis], shape, strides)
-        is_worse, is_better, next_best, next_index = (dense_view(kind, shape) for kind in (bool, bool, dtype, np.int64))
-        state.append_map(name, (other, best), is_worse, dtype)
-        state.append_map("logical_not", (is_worse,), is_better)
+        is_not_better, is_better, next_best, next_index = (dense_view(kind, shape) for kind in (bool, bool, dtype, np.int64))
+        state.append_map(name, (other, best), is_not_better, dtype)
+        state.append_map("logical_not", (is_not_better,), is_better)
         if dtype.kind == "f":
             is_number, is_better_number = dense_view(bool, shape), dense_view(bool, shape)
             state.append_map("equal", (best, best), is_number, dtype)

@@ -256,22 +256,22 @@ class _PoolLowering:
         boolean, kind = np.dtype(bool), x.buffer.dtype
         is_nan = self.append_map("isnan", maxima.shape, maxima, dtype=boolean, compute_dtype=kind)
         masks = []
-        for view, inside in zip(self.views(self.pad(x, -np.inf)), self._inside(), strict=True):
+        for view, inside in zip(self.views(self.pad(x, -np.inf)), self._interior_masks(), strict=True):
             is_maximum = self.append_map("greater_equal", maxima.shape, view, maxima, dtype=boolean, compute_dtype=kind)
             if not inside.all():
                 is_maximum = self.append_map("logical_and", maxima.shape, is_maximum, self.state.external(inside), dtype=boolean)
             masks.append(self.append_map("logical_or", maxima.shape, is_maximum, is_nan, dtype=boolean))
         return masks
 
-    def _inside(self) -> list[Any]:
+    def _interior_masks(self) -> list[Any]:
         """Return for each window position a mask of the windows where it is not padding."""
         w, masks = self.windows, []
         for position in np.ndindex(w.window):
-            along = []
+            axis_masks = []
             for axis, k in enumerate(position):
-                at = np.arange(w.counts[axis]) * w.strides[axis] + k * w.dilation[axis] - w.pad_width[axis][0]
-                along.append((at >= 0) & (at < w.lengths[axis]))
-            masks.append(functools.reduce(np.logical_and.outer, along))
+                positions = np.arange(w.counts[axis]) * w.strides[axis] + k * w.dilation[axis] - w.pad_width[axis][0]
+                axis_masks.append((positions >= 0) & (positions < w.lengths[axis]))
+            masks.append(functools.reduce(np.logical_and.outer, axis_masks))
         return masks
 
     def count_maxima(self, masks: list[BufferView], shape: tuple[int, ...]) -> BufferView:

@@ -253,7 +253,7 @@ def _kl_divergence(f: _Doubles, x: ViewOrNumber, y: ViewOrNumber) -> BufferView:
 
 
 def _positive_ratio(f: _Doubles, x: ViewOrNumber, y: ViewOrNumber) -> tuple[BufferView, BufferView, BufferView, BufferView]:
-    """Return where both operands are positive, both of them there, and their quotient."""
+    """Return a mask of positive operands, both operands with 1 where it is False, and their quotient."""
     is_positive = f("logical_and", f("less", 0.0, x), f("less", 0.0, y))
     x, y = f("where", is_positive, x, 1.0), f("where", is_positive, y, 1.0)
     return is_positive, x, y, f("divide", x, y)
@@ -262,7 +262,7 @@ def _positive_ratio(f: _Doubles, x: ViewOrNumber, y: ViewOrNumber) -> tuple[Buff
 def _or_limit(
     f: _Doubles, x: ViewOrNumber, y: ViewOrNumber, is_positive: BufferView, value: BufferView, at_zero: ViewOrNumber
 ) -> BufferView:
-    """Return a value where both operands are positive, otherwise `at_zero` where `x` is 0, infinity or nan."""
+    """Return a value where both operands are positive, otherwise `at_zero` where `x` is 0, else infinity or nan."""
     is_zero = f("logical_and", f("equal", x, 0.0), f("less_equal", 0.0, y))
     value = f("where", is_positive, value, f("where", is_zero, at_zero, np.inf))
     return f("where", f("logical_or", f("isnan", x), f("isnan", y)), np.nan, value)
@@ -287,10 +287,10 @@ def _log_beta(f: _Doubles, a: ViewOrNumber, b: ViewOrNumber) -> BufferView:
     """The logarithm of the beta function of positive operands (DiDonato and Morris 1992, Algorithm 708: `betaln`)."""
     small, large, total = _ordered_operands(f, a, b)
     is_large = f("less_equal", _LARGE, large)
-    p, q, both = (f("where", is_large, safe, x) for safe, x in ((1.0, small), (1.0, large), (2.0, total)))
-    product = f("log", f("multiply", f("gamma", p), f("divide", f("gamma", q), f("gamma", both))))
-    p, q, both = (f("where", is_large, x, safe) for safe, x in ((1.0, small), (_LARGE, large), (_LARGE + 1, total)))
-    return f("where", is_large, _log_beta_of_large(f, p, q, both), product)
+    p, q, p_plus_q = (f("where", is_large, safe, x) for safe, x in ((1.0, small), (1.0, large), (2.0, total)))
+    product = f("log", f("multiply", f("gamma", p), f("divide", f("gamma", q), f("gamma", p_plus_q))))
+    p, q, p_plus_q = (f("where", is_large, x, safe) for safe, x in ((1.0, small), (_LARGE, large), (_LARGE + 1, total)))
+    return f("where", is_large, _log_beta_of_large(f, p, q, p_plus_q), product)
 
 
 def _log_beta_of_large(f: _Doubles, small: BufferView, large: BufferView, total: BufferView) -> BufferView:
@@ -318,10 +318,10 @@ def _beta(f: _Doubles, a: ViewOrNumber, b: ViewOrNumber) -> BufferView:
     """A product of gamma functions, or the exponential of the logarithm where one of them is out of range."""
     small, large, total = _ordered_operands(f, a, b)
     is_moderate = f("less_equal", total, _LARGEST_SUM)
-    p, q, both = (f("where", is_moderate, x, 1.0) for x in (small, large, total))
-    product = f("multiply", f("gamma", p), f("divide", f("gamma", q), f("gamma", both)))
-    p, q, both = (f("where", is_moderate, safe, x) for safe, x in ((1.0, small), (_LARGE, large), (_LARGE + 1, total)))
-    return f("where", is_moderate, product, f("exp", _log_beta_of_large(f, p, q, both)))
+    p, q, p_plus_q = (f("where", is_moderate, x, 1.0) for x in (small, large, total))
+    product = f("multiply", f("gamma", p), f("divide", f("gamma", q), f("gamma", p_plus_q)))
+    p, q, p_plus_q = (f("where", is_moderate, safe, x) for safe, x in ((1.0, small), (_LARGE, large), (_LARGE + 1, total)))
+    return f("where", is_moderate, product, f("exp", _log_beta_of_large(f, p, q, p_plus_q)))
 
 
 LOWERINGS: dict[Any, Any] = {

@@ -1,4 +1,4 @@
-"""The error function, its complement, the normal distribution function and its logarithm, and inverse functions of these."""
+"""The error function, its complement, the normal distribution function and its logarithm, and their inverse functions."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def erfc(ir: IRBuilder, x: Value) -> Value:
     a = copy_sign(ir, clamp_magnitude(ir, x, 0.75), x)
     near = ir.fma(ir.neg(a), slope, ir.binary("fsub", ir.double_like(1, x), a))
     far = _erfc_tail(ir, clamp_magnitude(ir, x, 28))
-    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
-    far = ir.select(negative, ir.binary("fsub", ir.double_like(2, x), far), far)
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
+    far = ir.select(is_negative, ir.binary("fsub", ir.double_like(2, x), far), far)
     return ir.select(is_nan(ir, x), x, ir.select(is_near, near, far))
 
 
@@ -98,8 +98,8 @@ def ndtr(ir: IRBuilder, x: Value) -> Value:
     a = clamp_magnitude(ir, x, 39.5)
     high, low = _scaled_tail(ir, ir.binary("fmul", a, ir.double_like(_ROOT_HALF, x)))
     far = times_exp_of_square(ir, a, ir.binary("fmul", high, half), ir.binary("fmul", low, half), is_halved=True)
-    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
-    far = ir.select(negative, far, ir.binary("fsub", ir.double_like(1, x), far))
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
+    far = ir.select(is_negative, far, ir.binary("fsub", ir.double_like(1, x), far))
     is_near = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(_NDTR_NEAR), x))
     return ir.select(is_nan(ir, x), x, ir.select(is_near, near, far))
 
@@ -109,13 +109,13 @@ def log_ndtr(ir: IRBuilder, x: Value) -> Value:
     one, half = ir.double_like(1, x), ir.double_like(0.5, x)
     largest = math.sqrt(2) * math.sqrt(sys.float_info.max) * (1 - 2.0**-50)  # whose square, halved, is finite
     is_below = ir.compare("sgt", magnitude(ir, x), ir.long_like(bits_of(1), x))
-    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
-    is_below = ir.binary("and", is_below, negative)
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
+    is_below = ir.binary("and", is_below, is_negative)
     tail = ndtr(ir, ir.neg(ir.intrinsic("fabs", ir.select(is_below, one, x))))
     total = ir.binary("fsub", one, tail)
     rounding_error = ir.binary("fsub", ir.binary("fsub", one, total), tail)
-    total = ir.select(negative, tail, total)
-    above = log_of_sum(ir, total, ir.select(negative, ir.double_like(0, x), rounding_error))
+    total = ir.select(is_negative, tail, total)
+    above = log_of_sum(ir, total, ir.select(is_negative, ir.double_like(0, x), rounding_error))
     above = ir.neg(ir.intrinsic("fabs", above))  # -0 of large `x`
     a = ir.select(is_below, clamp_magnitude(ir, x, largest), one)
     z = ir.binary("fmul", a, ir.double_like(_ROOT_HALF, x))
@@ -126,7 +126,7 @@ def log_ndtr(ir: IRBuilder, x: Value) -> Value:
     scaled = ir.select(exceeds(ir, z, _FAR), far, near)
     _, k, f = split_exponent(ir, ir.binary("fmul", scaled, half))
     below = ir.fma(ir.binary("fmul", a, ir.neg(half)), a, combine_log(ir, k, f))
-    is_infinite = ir.binary("and", negative, exceeds(ir, x, largest))
+    is_infinite = ir.binary("and", is_negative, exceeds(ir, x, largest))
     value = ir.select(is_infinite, ir.double_like(-math.inf, x), ir.select(is_below, below, above))
     return ir.select(is_nan(ir, x), x, value)
 

@@ -1,4 +1,4 @@
-"""Exponentials and the functions of one: sigmoid, tanh, sinh, cosh."""
+"""Exponentials, and functions of an exponential: sigmoid, tanh, sinh, cosh."""
 
 from __future__ import annotations
 
@@ -156,10 +156,10 @@ def sigmoid(ir: IRBuilder, x: Value) -> Value:
     """``1 / (1 + e**-x)``."""
     e = exp(ir, ir.neg(ir.intrinsic("fabs", x)))
     one = ir.double_like(1, x)
-    positive = ir.compare("sge", to_bits(ir, x), ir.long_like(0, x))
+    is_positive = ir.compare("sge", to_bits(ir, x), ir.long_like(0, x))
     denominator = ir.binary("fadd", one, e)
     rounding_error = ir.binary("fsub", e, ir.binary("fsub", denominator, one))
-    return divide(ir, ir.select(positive, one, e), denominator, rounding_error)
+    return divide(ir, ir.select(is_positive, one, e), denominator, rounding_error)
 
 
 def _half_exponentials(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
@@ -182,6 +182,6 @@ def sinh(ir: IRBuilder, x: Value) -> Value:
     a = clamp_magnitude(ir, x, 1)
     square = ir.binary("fmul", a, a)
     near = ir.fma(ir.binary("fmul", square, a), polynomial(ir, square, _SINH), a)
-    below = ir.compare("ult", magnitude(ir, x), to_bits(ir, ir.double_like(1, x)))
-    value = ir.select(below, near, ir.binary("fsub", large, small))
+    is_below = ir.compare("ult", magnitude(ir, x), to_bits(ir, ir.double_like(1, x)))
+    value = ir.select(is_below, near, ir.binary("fsub", large, small))
     return call_libm_where(ir, "sinh", exceptional, copy_sign(ir, value, x), x)

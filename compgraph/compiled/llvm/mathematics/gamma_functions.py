@@ -1,4 +1,4 @@
-"""The gamma function, its logarithm, and the first and second derivatives of that.
+"""The gamma function, its logarithm, and the first and second derivatives of the logarithm.
 
 Near the zeros, a polynomial of a quotient interpolates the function at Chebyshev nodes. From 3 on, a polynomial replaces
 the Stirling series (DLMF 5.11.1 and 5.11.2). Recurrences (DLMF 5.5.1 and 5.5.2) shift small operands, a reflection (DLMF 5.5.4)
@@ -102,7 +102,7 @@ def _rational(ir: IRBuilder, x: Value, constant: tuple[float, float], coefficien
 
 
 def _near_operands(ir: IRBuilder, x: Value, far: float) -> tuple[Value, Value, Value, Value]:
-    """Return where `x` is below 3/4, where it is below `far`, `x` there, and that plus one where it is small."""
+    """Return masks of ``x < 3/4`` and ``x < far``, the operands below `far`, and the same plus one where they are below 3/4."""
     is_small, is_near = _is_below(ir, x, _SMALL), _is_below(ir, x, far)
     near = ir.select(is_near, x, ir.double_like(1.5, x))
     return is_small, is_near, near, ir.select(is_small, ir.binary("fadd", near, ir.double_like(1, x)), near)
@@ -128,9 +128,9 @@ def _stirling(ir: IRBuilder, a: Value, log: Value, log_rest: Value) -> Pair:
     one = ir.double_like(1, a)
     factor = ir.binary("fsub", log, one)
     factor_rest = ir.binary("fadd", ir.binary("fsub", ir.binary("fsub", log, factor), one), log_rest)
-    times = ir.binary("fsub", a, ir.double_like(0.5, a))
-    product = ir.binary("fmul", times, factor)
-    rest = ir.fma(times, factor_rest, ir.fma(times, factor, ir.neg(product)))
+    multiplier = ir.binary("fsub", a, ir.double_like(0.5, a))
+    product = ir.binary("fmul", multiplier, factor)
+    rest = ir.fma(multiplier, factor_rest, ir.fma(multiplier, factor, ir.neg(product)))
     inverse = ir.binary("fdiv", one, a)
     series = polynomial(ir, ir.binary("fmul", inverse, inverse), _STIRLING)
     return product, ir.binary("fadd", ir.fma(inverse, series, ir.double_like(_STIRLING_CONSTANT_REST, a)), rest)
@@ -157,8 +157,8 @@ def gamma(ir: IRBuilder, x: Value) -> Value:
     is_pole = ir.compare("oeq", ir.intrinsic("rint", x), x)
     exceptional = ir.binary("and", is_negative, ir.binary("xor", is_tiny, ir.number(1, is_tiny.type)))
     value = ir.select(ir.binary("and", exceptional, is_pole), ir.double_like(math.nan, x), value)
-    calls = ir.binary("and", exceptional, ir.binary("xor", is_pole, ir.number(1, is_pole.type)))
-    value = call_libm_where(ir, "tgamma", calls, value, x)
+    needs_libm = ir.binary("and", exceptional, ir.binary("xor", is_pole, ir.number(1, is_pole.type)))
+    value = call_libm_where(ir, "tgamma", needs_libm, value, x)
     return ir.select(is_nan(ir, x), x, value)
 
 
@@ -173,8 +173,8 @@ def gammaln(ir: IRBuilder, x: Value) -> Value:
     is_pole = ir.binary("or", is_pole, ir.binary("or", is_tiny, is_large))
     value = _log_gamma_of_positive(ir, ir.select(exceptional, ir.double_like(1.5, x), clamp_magnitude(ir, x, _LARGEST)))
     value = ir.select(is_pole, infinite, value)
-    calls = ir.binary("and", ir.binary("and", exceptional, is_finite), ir.binary("xor", is_pole, ir.number(1, is_pole.type)))
-    value = call_libm_where(ir, "lgamma", calls, value, x)
+    needs_libm = ir.binary("and", ir.binary("and", exceptional, is_finite), ir.binary("xor", is_pole, ir.number(1, is_pole.type)))
+    value = call_libm_where(ir, "lgamma", needs_libm, value, x)
     return ir.select(is_finite, value, x)
 
 

@@ -37,11 +37,11 @@ def needs_libm_log(ir: IRBuilder, x: Value, limit: float = math.inf) -> Value:
 
 def split_exponent(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
     """Return the bits of ``k + 1023``, `k` as a double, and `f`: ``x = 2**k (1 + f)`` with ``sqrt(1/2) <= 1 + f < sqrt(2)``."""
-    moved = ir.binary("add", to_bits(ir, x), ir.long_like((1023 << 52) - _ROOT, x))
-    exponent = ir.binary("lshr", moved, ir.long_like(52, x))
+    shifted_bits = ir.binary("add", to_bits(ir, x), ir.long_like((1023 << 52) - _ROOT, x))
+    exponent = ir.binary("lshr", shifted_bits, ir.long_like(52, x))
     as_double = from_bits(ir, ir.binary("or", exponent, ir.long_like(0x433 << 52, x)))
     k = ir.binary("fsub", as_double, ir.double_like(2.0**52 + 1023, x))
-    fraction = ir.binary("add", ir.binary("and", moved, ir.long_like(_FRACTION, x)), ir.long_like(_ROOT, x))
+    fraction = ir.binary("add", ir.binary("and", shifted_bits, ir.long_like(_FRACTION, x)), ir.long_like(_ROOT, x))
     return exponent, k, ir.binary("fsub", from_bits(ir, fraction), ir.double_like(1, x))
 
 
@@ -161,8 +161,8 @@ def arctanh(ir: IRBuilder, x: Value) -> Value:
 def softplus(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + exp(x))``."""
     rest = log1p_of_fraction(ir, exp(ir, ir.neg(ir.intrinsic("fabs", x))))
-    positive = ir.compare("sge", to_bits(ir, x), ir.long_like(0, x))
-    return ir.binary("fadd", ir.select(positive, x, ir.double_like(0, x)), rest)
+    is_positive = ir.compare("sge", to_bits(ir, x), ir.long_like(0, x))
+    return ir.binary("fadd", ir.select(is_positive, x, ir.double_like(0, x)), rest)
 
 
 def log_expit(ir: IRBuilder, x: Value) -> Value:
@@ -174,15 +174,15 @@ def logit(ir: IRBuilder, x: Value) -> Value:
     """``log(x / (1 - x))``; between 1/4 and 3/4 ``log(1 + 2 s / (1 - s))`` of ``s = |2 x - 1|``. Quotients have two parts."""
     one, two = ir.double_like(1, x), ir.double_like(2, x)
     least = 1 << 52
-    inside = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(1) - least, x))
-    a = ir.select(inside, x, ir.double_like(0.125, x))
+    is_inside = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(1) - least, x))
+    a = ir.select(is_inside, x, ir.double_like(0.125, x))
     difference = ir.fma(a, two, ir.double_like(-1, x))
     s = ir.intrinsic("fabs", difference)
     is_near = ir.compare("ule", to_bits(ir, s), ir.long_like(bits_of(0.5), x))
-    subtracted = ir.select(is_near, s, a)
+    subtrahend = ir.select(is_near, s, a)
     numerator = ir.select(is_near, ir.binary("fadd", s, s), a)
-    denominator = ir.binary("fsub", one, subtracted)
-    rounding_error = ir.binary("fsub", ir.binary("fsub", one, denominator), subtracted)
+    denominator = ir.binary("fsub", one, subtrahend)
+    rounding_error = ir.binary("fsub", ir.binary("fsub", one, denominator), subtrahend)
     high, low = ratio(ir, numerator, denominator, rounding_error)
     total, rounding_error = two_sum(ir, high, one)  # near 1/2, where the quotient is at most 2
     total, low = ir.select(is_near, total, high), ir.select(is_near, ir.binary("fadd", rounding_error, low), low)
@@ -194,15 +194,17 @@ def logit(ir: IRBuilder, x: Value) -> Value:
     is_one = ir.compare("eq", to_bits(ir, x), to_bits(ir, one))
     outside = ir.select(is_zero, ir.double_like(-math.inf, x), ir.double_like(math.nan, x))
     outside = ir.select(is_one, ir.double_like(math.inf, x), outside)
-    return ir.select(ir.binary("or", inside, is_subnormal), value, outside)
+    return ir.select(ir.binary("or", is_inside, is_subnormal), value, outside)
 
 
 def entr(ir: IRBuilder, x: Value) -> Value:
     """``-x log(x)``, and ``-inf`` for negative `x`."""
     infinite, zero = ir.double_like(-math.inf, x), ir.double_like(0, x)
     least, limit = 1 << 52, 2.56e305  # beyond, the product overflows
-    inside = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(limit) - least, x))
-    a = ir.select(inside, x, ir.double_like(0.5, x))
+    is_inside = ir.compare(
+        "ult", ir.binary("sub", to_bits(ir, x), ir.long_like(least, x)), ir.long_like(bits_of(limit) - least, x)
+    )
+    a = ir.select(is_inside, x, ir.double_like(0.5, x))
     _, k, f = split_exponent(ir, a)
     is_subnormal = ir.compare("ult", ir.binary("sub", to_bits(ir, x), ir.long_like(1, x)), ir.long_like(least - 1, x))
     logarithm = call_libm_where(ir, "log", is_subnormal, combine_log(ir, k, f), x)
@@ -210,7 +212,7 @@ def entr(ir: IRBuilder, x: Value) -> Value:
     is_zero = ir.compare("eq", ir.binary("shl", to_bits(ir, x), ir.long_like(1, x)), ir.long_like(0, x))
     outside = ir.select(is_zero, zero, infinite)
     outside = ir.select(ir.compare("uno", x, x), x, outside)
-    return ir.select(ir.binary("or", inside, is_subnormal), product, outside)
+    return ir.select(ir.binary("or", is_inside, is_subnormal), product, outside)
 
 
 def _logaddexp(ir: IRBuilder, x: Value, y: Value, power: Callable[[IRBuilder, Value], Value], factor: float) -> Value:
@@ -219,10 +221,10 @@ def _logaddexp(ir: IRBuilder, x: Value, y: Value, power: Callable[[IRBuilder, Va
     For equal operands, which may be infinite, the difference is zero. One operand is replaced before the subtraction; with
     zero, LLVM would subtract first and select afterwards, but infinity minus infinity sets a flag.
     """
-    equal, zero = ir.compare("oeq", x, y), ir.double_like(0, x)
-    difference = ir.binary("fsub", x, ir.select(equal, ir.double_like(1, x), y))
+    is_equal, zero = ir.compare("oeq", x, y), ir.double_like(0, x)
+    difference = ir.binary("fsub", x, ir.select(is_equal, ir.double_like(1, x), y))
     is_less = ir.compare("slt", to_bits(ir, difference), ir.long_like(0, x))
-    small = ir.select(equal, zero, ir.neg(ir.intrinsic("fabs", difference)))
+    small = ir.select(is_equal, zero, ir.neg(ir.intrinsic("fabs", difference)))
     rest = log1p_of_fraction(ir, power(ir, small))
     if factor != 1:
         rest = ir.binary("fmul", rest, ir.double_like(factor, x))

@@ -70,8 +70,8 @@ def sign_of_power(ir: IRBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     half = ir.binary("fmul", y, ir.double_like(0.5, y))
     is_odd = ir.compare("une", ir.intrinsic("rint", half), half)
     is_fractional = ir.compare("une", ir.intrinsic("rint", y), y)
-    negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
-    exceptional = ir.binary("or", needs_libm_log(ir, ir.intrinsic("fabs", x)), ir.binary("and", negative, is_fractional))
+    is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
+    exceptional = ir.binary("or", needs_libm_log(ir, ir.intrinsic("fabs", x)), ir.binary("and", is_negative, is_fractional))
     sign = ir.binary("and", ir.select(is_odd, to_bits(ir, x), ir.long_like(0, x)), ir.long_like(SIGN, x))
     return ir.binary("or", exceptional, exceeds(ir, y, math.inf)), sign
 
@@ -81,13 +81,13 @@ def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     exceptional, sign = sign_of_power(ir, x, y)
     exceptional = ir.binary("or", exceptional, exceeds(ir, y, 2.0**64))
     high, low = log_pair(ir, ir.intrinsic("fabs", x))
-    times, zero = ir.select(exceptional, ir.double_like(0, y), y), ir.double_like(0, x)
-    exponent = ir.binary("fmul", times, high)
-    rest = ir.fma(times, low, ir.fma(times, high, ir.neg(exponent)))
-    far = exceeds(ir, exponent, 707)
-    value = exp_of_pair(ir, ir.select(far, zero, exponent), ir.select(far, zero, rest))
+    multiplier, zero = ir.select(exceptional, ir.double_like(0, y), y), ir.double_like(0, x)
+    exponent = ir.binary("fmul", multiplier, high)
+    rest = ir.fma(multiplier, low, ir.fma(multiplier, high, ir.neg(exponent)))
+    is_far = exceeds(ir, exponent, 707)
+    value = exp_of_pair(ir, ir.select(is_far, zero, exponent), ir.select(is_far, zero, rest))
     value = from_bits(ir, ir.binary("or", to_bits(ir, value), sign))
-    return call_libm_where(ir, "pow", ir.binary("or", exceptional, far), value, x, y)
+    return call_libm_where(ir, "pow", ir.binary("or", exceptional, is_far), value, x, y)
 
 
 def cbrt(ir: IRBuilder, x: Value) -> Value:
@@ -95,11 +95,11 @@ def cbrt(ir: IRBuilder, x: Value) -> Value:
 
     The polynomial's root is truncated to 23 bits, so that its square is exact.
     """
-    least = ir.binary("sub", magnitude(ir, x), ir.long_like(1 << 52, x))
-    exceptional = ir.compare("uge", least, ir.long_like(INFINITE - (1 << 52), x))
+    above_least_normal = ir.binary("sub", magnitude(ir, x), ir.long_like(1 << 52, x))
+    exceptional = ir.compare("uge", above_least_normal, ir.long_like(INFINITE - (1 << 52), x))
     a = ir.select(exceptional, ir.double_like(1, x), ir.intrinsic("fabs", x))
-    top = ir.binary("lshr", to_bits(ir, a), ir.long_like(32, x))
-    third = ir.binary("lshr", ir.binary("mul", top, ir.long_like(0x55555556, x)), ir.long_like(32, x))
+    high_word = ir.binary("lshr", to_bits(ir, a), ir.long_like(32, x))
+    third = ir.binary("lshr", ir.binary("mul", high_word, ir.long_like(0x55555556, x)), ir.long_like(32, x))
     rough = ir.binary("shl", ir.binary("add", third, ir.long_like(715094163, x)), ir.long_like(32, x))
     t = from_bits(ir, rough)
     r = ir.binary("fmul", ir.binary("fmul", t, t), ir.binary("fdiv", t, a))  # t**3 might overflow
@@ -115,10 +115,10 @@ def hypot(ir: IRBuilder, x: Value, y: Value) -> Value:
     """``sqrt(x**2 + y**2)``; operands whose squares would overflow or underflow are scaled."""
     high = from_bits(ir, ir.intrinsic("umax", magnitude(ir, x), magnitude(ir, y)))
     low = from_bits(ir, ir.intrinsic("umin", magnitude(ir, x), magnitude(ir, y)))
-    large, one = exceeds(ir, high, 2.0**500), ir.double_like(1, x)
-    small = ir.compare("ult", to_bits(ir, high), to_bits(ir, ir.double_like(2.0**-400, x)))
-    factor = ir.select(large, ir.double_like(2.0**-700, x), ir.select(small, ir.double_like(2.0**700, x), one))
-    inverse_factor = ir.select(large, ir.double_like(2.0**700, x), ir.select(small, ir.double_like(2.0**-700, x), one))
+    is_large, one = exceeds(ir, high, 2.0**500), ir.double_like(1, x)
+    is_small = ir.compare("ult", to_bits(ir, high), to_bits(ir, ir.double_like(2.0**-400, x)))
+    factor = ir.select(is_large, ir.double_like(2.0**-700, x), ir.select(is_small, ir.double_like(2.0**700, x), one))
+    inverse_factor = ir.select(is_large, ir.double_like(2.0**700, x), ir.select(is_small, ir.double_like(2.0**-700, x), one))
     high, low = ir.binary("fmul", high, factor), ir.binary("fmul", low, factor)
     length = ir.intrinsic("sqrt", ir.fma(high, high, ir.binary("fmul", low, low)))
     length = ir.binary("fmul", length, inverse_factor)

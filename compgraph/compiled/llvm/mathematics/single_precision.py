@@ -103,16 +103,16 @@ def _exp_of_minus(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
 
 def sigmoid(ir: IRBuilder, x: Value) -> Value:
     """``1 / (1 + e**-x)``."""
-    positive, e = _exp_of_minus(ir, x)
+    is_positive, e = _exp_of_minus(ir, x)
     one = ir.double_like(1, x)
-    value = ir.binary("fdiv", ir.select(positive, one, e), ir.binary("fadd", one, e))
+    value = ir.binary("fdiv", ir.select(is_positive, one, e), ir.binary("fadd", one, e))
     return ir.select(is_nan(ir, x), x, value)
 
 
 def softplus(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + e**x)``."""
-    positive, e = _exp_of_minus(ir, x)
-    start = ir.select(ir.binary("or", positive, is_nan(ir, x)), x, ir.double_like(0, x))
+    is_positive, e = _exp_of_minus(ir, x)
+    start = ir.select(ir.binary("or", is_positive, is_nan(ir, x)), x, ir.double_like(0, x))
     return ir.binary("fadd", start, _log1p_of(ir, e))
 
 
@@ -170,8 +170,8 @@ def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     a = ir.intrinsic("fabs", x)
     exceptional, sign = sign_of_power(ir, x, y)
     _, k, f = split_exponent(ir, a)
-    times = ir.select(exceptional, ir.double_like(0, y), y)
-    exponent = ir.binary("fmul", times, combine_log(ir, k, f))
+    multiplier = ir.select(exceptional, ir.double_like(0, y), y)
+    exponent = ir.binary("fmul", multiplier, combine_log(ir, k, f))
     value = _exp_bounded(ir, copy_sign(ir, clamp_magnitude(ir, exponent, 150), exponent))
     return call_libm_where(ir, "pow", exceptional, from_bits(ir, ir.binary("or", to_bits(ir, value), sign)), x, y)
 

@@ -83,12 +83,12 @@ def cosine_pair(ir: IRBuilder, high: Value, low: Value, square: Value) -> tuple[
 def select_by_quadrant(ir: IRBuilder, x: Value, n: Value, quarters: int, sine: Value, cosine: Value) -> Value:
     """Select the sine or cosine, and its sign, by the quadrant `n`, shifted by some quarter turns."""
     n = ir.binary("add", n, ir.long_like(quarters, x)) if quarters else n
-    odd = ir.compare("ne", ir.binary("and", n, ir.long_like(1, x)), ir.long_like(0, x))
+    is_odd = ir.compare("ne", ir.binary("and", n, ir.long_like(1, x)), ir.long_like(0, x))
     sign = ir.binary("shl", n, ir.long_like(62, x))  # the second lowest bit of `n` becomes the sign bit
     if not quarters:  # the sine is odd
         sign = ir.binary("xor", sign, to_bits(ir, x))
     sign = ir.binary("and", sign, ir.long_like(SIGN, x))
-    return from_bits(ir, ir.binary("xor", to_bits(ir, ir.select(odd, cosine, sine)), sign))
+    return from_bits(ir, ir.binary("xor", to_bits(ir, ir.select(is_odd, cosine, sine)), sign))
 
 
 def _sine_of_quadrant(ir: IRBuilder, x: Value, name: str, quarters: int) -> Value:
@@ -121,9 +121,9 @@ def tan(ir: IRBuilder, x: Value) -> Value:
     cosine = ir.binary("fadd", near, correction)
     cosine_rest = ir.binary("fadd", ir.binary("fsub", near, cosine), correction)
     lowest = ir.binary("and", n, ir.long_like(1, x))
-    odd = ir.compare("ne", lowest, ir.long_like(0, x))
-    numerator, numerator_low = ir.select(odd, cosine, sine), ir.select(odd, cosine_rest, sine_rest)
-    denominator, denominator_low = ir.select(odd, sine, cosine), ir.select(odd, sine_rest, cosine_rest)
+    is_odd = ir.compare("ne", lowest, ir.long_like(0, x))
+    numerator, numerator_low = ir.select(is_odd, cosine, sine), ir.select(is_odd, cosine_rest, sine_rest)
+    denominator, denominator_low = ir.select(is_odd, sine, cosine), ir.select(is_odd, sine_rest, cosine_rest)
     inverse = ir.binary("fdiv", ir.double_like(1, x), denominator)
     quotient = ir.binary("fmul", numerator, inverse)
     rest = ir.fma(ir.neg(quotient), denominator_low, numerator_low)
@@ -163,12 +163,12 @@ def _is_below(ir: IRBuilder, x: Value, limit: float) -> Value:
 def arctan(ir: IRBuilder, x: Value) -> Value:
     """``arctan(t)`` with t = |x|, plus pi/4 with t = (x - 1) / (x + 1), or plus pi/2 with t = -1 / x: ``|t| <= tan(pi / 8)``."""
     a, one, zero = ir.intrinsic("fabs", x), ir.double_like(1, x), ir.double_like(0, x)
-    low, high = _is_below(ir, x, _LOW), exceeds(ir, x, _HIGH)
-    numerator = ir.select(low, a, ir.select(high, ir.double_like(-1, x), ir.binary("fsub", a, one)))
-    denominator = ir.select(low, one, ir.select(high, a, ir.binary("fadd", a, one)))
+    is_low, is_high = _is_below(ir, x, _LOW), exceeds(ir, x, _HIGH)
+    numerator = ir.select(is_low, a, ir.select(is_high, ir.double_like(-1, x), ir.binary("fsub", a, one)))
+    denominator = ir.select(is_low, one, ir.select(is_high, a, ir.binary("fadd", a, one)))
     t = ir.binary("fdiv", numerator, denominator)
-    offset = ir.select(low, zero, ir.select(high, ir.double_like(_HALF_PI, x), ir.double_like(_QUARTER_PI, x)))
-    rest = ir.select(low, zero, ir.select(high, ir.double_like(_HALF_PI_REST, x), ir.double_like(_QUARTER_PI_REST, x)))
+    offset = ir.select(is_low, zero, ir.select(is_high, ir.double_like(_HALF_PI, x), ir.double_like(_QUARTER_PI, x)))
+    rest = ir.select(is_low, zero, ir.select(is_high, ir.double_like(_HALF_PI_REST, x), ir.double_like(_QUARTER_PI_REST, x)))
     square = ir.binary("fmul", t, t)
     correction = ir.fma(ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN), rest)
     return copy_sign(ir, ir.binary("fadd", offset, ir.binary("fadd", correction, t)), x)
@@ -182,17 +182,17 @@ def arctan2(ir: IRBuilder, y: Value, x: Value) -> Value:
     large = from_bits(ir, ir.intrinsic("umax", to_bits(ir, a), to_bits(ir, b)))
     small = from_bits(ir, ir.intrinsic("umin", to_bits(ir, a), to_bits(ir, b)))
     product = ir.binary("fmul", large, ir.double_like(_LOW, x))
-    near = ir.compare("ult", to_bits(ir, small), to_bits(ir, product))
-    numerator = ir.select(near, small, ir.binary("fsub", small, large))
-    denominator = ir.select(near, large, ir.binary("fadd", small, large))
+    is_near = ir.compare("ult", to_bits(ir, small), to_bits(ir, product))
+    numerator = ir.select(is_near, small, ir.binary("fsub", small, large))
+    denominator = ir.select(is_near, large, ir.binary("fadd", small, large))
     t = ir.binary("fdiv", numerator, denominator)
     square = ir.binary("fmul", t, t)
     correction = ir.binary("fmul", ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN))
     # the angle is count * pi/4 plus or minus (t + correction); it is reflected where y is larger or x negative
-    count = ir.select(near, zero, one)
-    steep = ir.compare("ugt", to_bits(ir, b), to_bits(ir, a))
-    count = ir.select(steep, ir.binary("fsub", ir.double_like(2, x), count), count)
-    sign = ir.select(steep, ir.long_like(SIGN, x), ir.long_like(0, x))
+    count = ir.select(is_near, zero, one)
+    is_steep = ir.compare("ugt", to_bits(ir, b), to_bits(ir, a))
+    count = ir.select(is_steep, ir.binary("fsub", ir.double_like(2, x), count), count)
+    sign = ir.select(is_steep, ir.long_like(SIGN, x), ir.long_like(0, x))
     is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     count = ir.select(is_negative, ir.binary("fsub", ir.double_like(4, x), count), count)
     sign = ir.binary("xor", sign, ir.binary("and", to_bits(ir, x), ir.long_like(SIGN, x)))
@@ -204,37 +204,37 @@ def arctan2(ir: IRBuilder, y: Value, x: Value) -> Value:
 
 def _arcsin_parts(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
     """Return where ``|x| < 1/2``, and ``arcsin(t) = t + correction``: t is ``|x|`` there, else ``sqrt((1 - |x|) / 2)``."""
-    a, near = ir.intrinsic("fabs", x), _is_below(ir, x, 0.5)
+    a, is_near = ir.intrinsic("fabs", x), _is_below(ir, x, 0.5)
     half = ir.double_like(0.5, x)
     rest = ir.fma(ir.neg(a), half, half)  # negative if |x| > 1, so its root is invalid
-    root = ir.intrinsic("sqrt", ir.select(near, half, rest))
+    root = ir.intrinsic("sqrt", ir.select(is_near, half, rest))
     small = clamp_magnitude(ir, x, 0.5)  # the square of a large x would set the overflow flag
-    square = ir.select(near, ir.binary("fmul", small, small), clamp_magnitude(ir, rest, 0.25))
-    t = ir.select(near, a, root)
+    square = ir.select(is_near, ir.binary("fmul", small, small), clamp_magnitude(ir, rest, 0.25))
+    t = ir.select(is_near, a, root)
     correction = ir.binary("fmul", ir.binary("fmul", t, square), polynomial(ir, square, _ARCSIN))
-    return near, t, correction
+    return is_near, t, correction
 
 
 def arcsin(ir: IRBuilder, x: Value) -> Value:
     """``arcsin(t)``, or ``pi/2 - 2 arcsin(sqrt((1 - |x|) / 2))``."""
-    near, t, correction = _arcsin_parts(ir, x)
-    two = ir.double_like(-2, x)
-    far = ir.fma(t, two, ir.double_like(_HALF_PI, x))
-    rounding_error = ir.fma(t, two, ir.binary("fsub", ir.double_like(_HALF_PI, x), far))
-    rounding_error = ir.fma(correction, two, ir.binary("fadd", rounding_error, ir.double_like(_HALF_PI_REST, x)))
-    value = ir.select(near, ir.binary("fadd", t, correction), ir.binary("fadd", far, rounding_error))
+    is_near, t, correction = _arcsin_parts(ir, x)
+    minus_two = ir.double_like(-2, x)
+    far = ir.fma(t, minus_two, ir.double_like(_HALF_PI, x))
+    rounding_error = ir.fma(t, minus_two, ir.binary("fsub", ir.double_like(_HALF_PI, x), far))
+    rounding_error = ir.fma(correction, minus_two, ir.binary("fadd", rounding_error, ir.double_like(_HALF_PI_REST, x)))
+    value = ir.select(is_near, ir.binary("fadd", t, correction), ir.binary("fadd", far, rounding_error))
     return ir.select(is_nan(ir, x), x, copy_sign(ir, value, x))
 
 
 def arccos(ir: IRBuilder, x: Value) -> Value:
     """``pi/2 - arcsin(x)``, or ``2 arcsin(sqrt((1 - x) / 2))``, or for negative `x` pi minus that."""
-    near, t, correction = _arcsin_parts(ir, x)
+    is_near, t, correction = _arcsin_parts(ir, x)
     is_negative = ir.compare("slt", to_bits(ir, x), ir.long_like(0, x))
     sign = ir.binary("and", to_bits(ir, x), ir.long_like(SIGN, x))
-    factor = ir.select(near, ir.double_like(-1, x), ir.double_like(2, x))
+    factor = ir.select(is_near, ir.double_like(-1, x), ir.double_like(2, x))
     factor = from_bits(ir, ir.binary("xor", to_bits(ir, factor), sign))
     quarters = ir.select(is_negative, ir.double_like(2, x), ir.double_like(0, x))
-    quarters = ir.select(near, ir.double_like(1, x), quarters)
+    quarters = ir.select(is_near, ir.double_like(1, x), quarters)
     start = ir.binary("fmul", quarters, ir.double_like(_HALF_PI, x))
     far = ir.fma(t, factor, start)
     rounding_error = ir.fma(t, factor, ir.binary("fsub", start, far))

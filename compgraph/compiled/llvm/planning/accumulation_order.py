@@ -14,11 +14,11 @@ from typing import TypeGuard
 from ..buffer_ir import Buffer, BufferView, Loop, Map, NumPyCall, Scatter, Step
 
 MIN_UPDATES = 4  # updates of a sum that is reordered
-MIN_UPDATE_SIZE = 33  # mean elements of these updates; loops over smaller ones are vectorized over their iterations
+MIN_UPDATE_SIZE = 33  # mean elements of an update; loops over smaller updates are vectorized over their iterations
 
 
 def accumulate_early(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps with each update of a sum moved behind the last step that it depends on."""
+    """Return the steps with each update of a sum moved after the last step that it depends on."""
     sums = _large_sums(steps)
     return list(steps) if not sums else [steps[number] for number in _order(steps, sums)]
 
@@ -43,10 +43,10 @@ def _is_update(step: Step) -> TypeGuard[Map | Scatter]:
 def _order(steps: Sequence[Step], sums: set[Buffer]) -> list[int]:
     """Return the numbers of the steps in their new order.
 
-    An update moves behind the last write of its operands and the last access of its sum. The writes that initialize a sum move
+    An update moves after the last write of its operands and the last access of its sum. The writes that initialize a sum move
     to its first update.
     """
-    placed_after = list(range(len(steps)))  # the step behind which each step is placed; itself if it does not move
+    placed_after = list(range(len(steps)))  # the step after which each step is placed; itself if it does not move
     last_write: defaultdict[Buffer, int] = defaultdict(lambda: -1)  # the place of the last write of each buffer so far
     last_access: defaultdict[Buffer, int] = defaultdict(lambda: -1)
     initial_writes: defaultdict[Buffer, list[int]] = defaultdict(list)  # of each sum before its first access

@@ -64,9 +64,8 @@ def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int
     if any(sample.structure != samples[0].structure for sample in samples[1:]):
         raise NotImplementedError("programs with different trip counts differ in structure")
     integers, count = np.array([sample.integers for sample in samples], np.int64), len(target)
-    increments = np.diag(
-        np.array(trip_counts[1 : 1 + count]) - trip_counts[0]
-    )  # the further iterations of each loop in its program
+    # The additional iterations of each loop in the program that extends it.
+    increments = np.diag(np.array(trip_counts[1 : 1 + count]) - trip_counts[0])
     slopes = integers[1 : 1 + count] - integers[0]  # per increment
 
     def extrapolate_integers(counts: tuple[int, ...]) -> Any:

@@ -228,13 +228,13 @@ class _RecordBuilder:
         def operand_signature(operand: float | BufferView) -> Hashable:
             if not isinstance(operand, BufferView):
                 return _literal_signature(operand)
-            return self._view_signature(operand, True, lambda number: self._indexed_strides(operand, number))
+            return self._view_signature(operand, True, lambda number: self._indexed_stride_signature(operand, number))
 
         operation = step.operation if isinstance(step, Scatter) else None
         lengths, is_checked = tuple(map(_constant_length, step.out.shape)), tuple(bound > 0 for bound in step.lengths)
         return type(step), operation, lengths, is_checked, *map(operand_signature, (*step.operands, step.out))
 
-    def _indexed_strides(self, view: BufferView, number: int) -> Hashable:
+    def _indexed_stride_signature(self, view: BufferView, number: int) -> Hashable:
         """Return the strides that the code depends on, 0 and 1; the others are parameters."""
         for axis, stride in enumerate(view.strides):
             if stride not in (0, 1):
@@ -251,7 +251,9 @@ class _RecordBuilder:
 
         def view_signature(view: BufferView) -> Hashable:
             is_in_memory = view in in_memory
-            return self._view_signature(view, is_in_memory, lambda number: is_in_memory and self._strides(view, number, loops))
+            return self._view_signature(
+                view, is_in_memory, lambda number: is_in_memory and self._stride_signature(view, number, loops)
+            )
 
         steps: list[Hashable] = []
         for number, step in enumerate(nest.steps):
@@ -276,7 +278,7 @@ class _RecordBuilder:
         ]
         return not nest.shape, tuple(axes), loops.vector_depth, loops.lanes, *steps
 
-    def _strides(self, view: BufferView, number: int, loops: LoopOrder) -> Hashable:
+    def _stride_signature(self, view: BufferView, number: int, loops: LoopOrder) -> Hashable:
         """Return the strides that the code depends on; the others are parameters."""
         strides: list[int | None] = []
         for depth, axis in enumerate(loops.axes):

@@ -1,9 +1,9 @@
 """Loop rerolling: the repeated steps of a traced Python loop become a `Loop` (a pass).
 
-A rerolled loop keeps the order of its steps, so only the memory of its values must be decided. A value
-that is dead after its iteration has one buffer. A value that the next iteration reads has two. A value that is read later, for
-instance by a reverse sweep, is stacked: the values of all iterations are stored one after the other. Inner loops are rerolled
-first; each is one step when outer loops are detected.
+A rerolled loop keeps the order of its steps, so only the memory of its values must be decided. A value that is dead after its
+iteration has one buffer. A value that the next iteration reads has two. A value that is read later, for instance by a reverse
+sweep, is stacked: the values of all iterations are stored one after the other. Inner loops are rerolled first; each is one step
+when outer loops are detected.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class RerolledLoop:
         return value.view_at(view, iteration, loop_index, number_stride // owner.buffer_count)
 
     def initial_copies(self, loops: LoopSet) -> list[Step]:
-        """Return the copies of initial values: the first iterations read them in place of values of earlier iterations."""
+        """Return copies of the values from before the loop that its first iterations read."""
         steps: list[Step] = []
         for position, value in enumerate(self.values):
             for distance in sorted(value.initial_distances):
@@ -306,7 +306,7 @@ class LoopSet:
         return is_regular
 
     def _same_value_mask(self, numbers: NDArray[Any]) -> Any:
-        """Return a mask of the buffers that hold one value of an earlier loop: each holds the value of one of its iterations."""
+        """Return a mask of the buffers that hold the same value of one loop, each from one of its iterations."""
         is_in_range = (numbers >= 0) & (numbers < len(self._owner))
         owners = np.where(is_in_range, self._owner[np.where(is_in_range, numbers, 0)], -1)
         main_owner = int(np.bincount(owners + 1, minlength=1)[1:].argmax()) if (owners >= 0).any() else -1

@@ -128,16 +128,16 @@ def _split_nest(nest: LoopNest) -> list[LoopNest]:
     groups: defaultdict[tuple[str, ...], list[list[Map | Reduce]]] = defaultdict(list)
     for steps in _independent_sequences(nest):
         groups[tuple([step.operation for step in steps])].append(steps)
-    parts, rest = list[LoopNest](), LoopNest(nest.shape)
+    parts, remaining_nest = list[LoopNest](), LoopNest(nest.shape)
     for operations, sequences in groups.items():
         for steps in sequences:
-            part = rest
+            part = remaining_nest
             if len(sequences) > 1 and (nest.shape or len(operations) >= MIN_SCALAR_STEPS):
                 part = LoopNest(nest.shape)
                 parts.append(part)
             for step in steps:
                 part.add(step)
-    return [*parts, rest] if rest.steps else parts
+    return [*parts, remaining_nest] if remaining_nest.steps else parts
 
 
 def _independent_sequences(nest: LoopNest) -> list[list[Map | Reduce]]:
@@ -179,7 +179,8 @@ class _Fusion:
     def __init__(self) -> None:
         self.units: list[Unit] = []
         self._last_write: dict[Half, tuple[int, SingleStep]] = {}  # the number of the unit, and the step
-        self._reads_since: dict[Half, list[tuple[int, BufferView]]] = defaultdict(list)  # the number of the unit, and the view
+        # The reads since the last write: the number of the unit, and the view.
+        self._reads_since: dict[Half, list[tuple[int, BufferView]]] = defaultdict(list)
         self._open_nests: dict[tuple[int, ...], list[int]] = defaultdict(list)  # the nests that later steps can join, by shape
 
     def add(self, step: Step) -> None:

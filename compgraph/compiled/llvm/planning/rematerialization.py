@@ -59,7 +59,7 @@ class _Rematerializer:
                         self._producers[step.out.buffer] = number, step
         candidates = [b for b in self._producers if b in self._materialized and b not in excluded]
         self._recipes = {b: self._recipe(b, b.size) for b in candidates}
-        self._replaced: set[Buffer] = set()
+        self._rematerialized: set[Buffer] = set()
 
     def _recipe(self, buffer: Buffer, size: int, depth: int = 0) -> list[Map] | None:
         """Return the operations, in order, that recompute a value from values in memory; None if that is not cheap."""
@@ -98,7 +98,7 @@ class _Rematerializer:
             for view in views_read(step):
                 recipe = self._recipes.get(view.buffer)
                 if recipe and self._producers[view.buffer][0] != number:
-                    self._replaced.add(view.buffer)
+                    self._rematerialized.add(view.buffer)
                     steps += [self._copy_step(operation, recomputed) for operation in recipe if operation.out not in recomputed]
             steps.append(_redirect(step, recomputed))
         nest.steps = steps
@@ -116,7 +116,7 @@ class _Rematerializer:
     def remove_unread_steps(self) -> None:
         """Remove the steps whose results all readers recompute."""
         read_buffers = {view.buffer for unit in self._units for step in steps_in(unit) for view in views_read(step)}
-        for buffer in self._replaced - read_buffers:
+        for buffer in self._rematerialized - read_buffers:
             nest = self._units[self._producers[buffer][0]]
             assert isinstance(nest, LoopNest)
             nest.steps = [step for step in nest.steps if step.out.buffer is not buffer]
