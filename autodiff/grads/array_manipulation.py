@@ -80,7 +80,11 @@ getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *ind
 
 
 def _index_slices(argnums: list[int], index_counts: tuple[int, ...]) -> list[slice]:
-    """Return the slices of `updates` that hold the indices of the updates `argnums`, which count the operands of `scatter`."""
+    """Return, for each updated value, the slice of `updates` that holds its index.
+
+    The operands of `scatter` are ``like, value, *index, value, *index, ...``. `argnums` are the positions of the values among
+    them; `updates` lacks `like`.
+    """
     starts = itertools.accumulate([1, *[count + 1 for count in index_counts[:-1]]])
     lengths = dict(zip(starts, index_counts, strict=True))
     return [slice(k, k + lengths[k]) for k in argnums]
@@ -126,7 +130,7 @@ def _pull_window(
     else:
         flat = bind(scatter_to_buffer, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
     if flat.dtype != buffer.dtype:
-        flat = flat[::2] + 1j * flat[1::2]  # of real and imaginary parts
+        flat = flat[::2] + 1j * flat[1::2]  # combine real and imaginary parts
     if not is_flat:
         flat = bind(window, (flat,), {"shape": memory.shape, "dtype": memory.dtype, "offset": start, "strides": memory.strides})
     return np.conjugate(flat) if dtype != buffer.dtype else flat
@@ -149,7 +153,7 @@ def _pull_scatter_to_buffer(
 
 
 def _sum_at_positions(g: NDArray[Any], like: NDArray[Any], positions: Array) -> Any:
-    """Return the sum of the cotangents at each position in the flattened `like`, of which only shape and dtype matter."""
+    """Sum the cotangents at each position of a flat array with the size and dtype of `like`."""
     return bind(scatter, (np.ravel(like), np.ravel(g), np.ravel(positions)), {"index_counts": (1,)})
 
 

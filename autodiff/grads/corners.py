@@ -4,11 +4,12 @@ The derivative of a length is a direction, which is undefined at 0. The rules gi
 a length can be smooth nevertheless: the cotangent `g` of ``norm(x)`` in ``norm(x)**2`` vanishes at 0, linearly in the length.
 There ``g * x / length`` is ``x`` times the slope of `g` with respect to the length.
 
-A recorded sweep computes the slope from the graph of `g` (see `autodiff.reverse.corner_slopes`). It is valid if `g` depends on
-nothing else. Otherwise, and in forward mode, where `g` is unknown, the derivative of the derivative divides by zero, which warns.
+A recorded sweep computes the slope from the graph of `g` (see `autodiff.reverse.corner_slopes`). The slope is valid if `g`
+depends only on the length. Otherwise, and in forward mode, where `g` is unknown, the second derivative divides by zero, which
+warns.
 
-The search for slopes is long. Its guards, and those that no element has a corner, check values when the graph runs again.
-Programs therefore leave out the corners of choices (see `without_slope`), and are traced again if one is differentiated.
+The search for slopes is slow, and its guards re-check values on every replay. Programs therefore omit the corners of choices
+(see `without_slope`). They are traced again, with corners, if such a contribution is differentiated.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def limit_value(x: Array) -> Any:
 
 
 def without_slope(contribution: Array, value: Array) -> Any:
-    """Return the contribution of a choice, whose corners are left out unless it, or `value`, is differentiated again."""
+    """Return the contribution of a choice without its corners. If it or `value` is differentiated, the trace is repeated."""
     return contribution if isinstance(contribution, Value) else contribution.copy()  # not a view, which has no rule
 
 
@@ -68,7 +69,7 @@ def slope_at_corner(g: object, out: object, corner: Array) -> tuple[Any, Any]:
 
 
 def _has_slope(g: object, out: object) -> bool:
-    """Whether a cotangent and its value are recorded, and not within forward mode or vmap."""
+    """Whether a cotangent and its value are recorded outside of forward mode and vmap."""
     return isinstance(g, Value) and isinstance(out, Value) and not g.level and not out.level
 
 
@@ -78,7 +79,7 @@ def over(x: NDArray[Any], length: Array, of: str) -> Any:
 
 
 def cornered(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
-    """Return zeros that mark a corner at ``z == 0``: their derivative is nan where the tangent `t` of `z` is not 0 there."""
+    """Return zeros that mark a corner at ``z == 0``. Their derivative is nan there, unless the tangent `t` of `z` is 0."""
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
@@ -97,7 +98,7 @@ def is_zero(x: NDArray[Any], *_: object) -> Any:
 
 
 def corner_mask(is_corner: Callable[..., Any], *operands: object) -> NDArray[Any]:
-    """Return where operands have a corner, as a plain array. In a program that differentiates again, it is a guard."""
+    """Return where operands have a corner, as an array. In a trace with corners, the mask is a guard."""
     mask = np.asarray(is_corner(*[np.asarray(to_values(x)) for x in operands]))
     if guards_corners.get():
         recorded_mask = strip_transforms(is_corner(*operands))
@@ -125,9 +126,9 @@ limit_value_grad = linear("limit_value", lambda g, out, x: bind(limit_value, (g,
 
 
 def _note_higher_derivative(h: Array, out: object, contribution: object, value: object) -> Any:
-    """Return `h`; the trace is repeated, because a slope at a corner contributes to this derivative."""
+    """Return `h`, and request another trace, because a slope at a corner contributes to this derivative."""
     log = higher_derivatives.get()
-    assert log is not None, "a derivative without slopes has left its trace"
+    assert log is not None, "without_slope is recorded only within a trace, but none is active"
     log.append("without_slope")
     return h
 
@@ -150,7 +151,7 @@ def safe_quotient(x: NDArray[Any], length: Any, of: str) -> Any:
 def norm_formula(g: Any, out: NDArray[Any], x: NDArray[Any], of: str, broadcast: Any = _identity, length: Any = _identity) -> Any:
     """Compute ``g * x / out``, the cotangent of `x` from that of its length.
 
-    `broadcast` expands an array of the shape of `out` to that of `x`. `length` replaces a length that is always 0 by 1.
+    `broadcast` expands an array of the shape of `out` to that of `x`. `length` replaces lengths that are 0 for all `x` by 1.
     """
     if not isinstance(g, Value):  # first derivatives of plain arrays, and tangents
         return broadcast(g) * safe_quotient(x, length(broadcast(out)), of)
@@ -239,7 +240,7 @@ def mark_unknown(
     deviation: Callable[..., Any],
     of: str,
 ) -> Any:
-    """Return a contribution whose own derivative divides by zero where `g` is 0 at a corner, because it is undefined there."""
+    """Return a contribution whose own derivative is undefined, and divides by zero, where `g` is 0 at a corner."""
     if not isinstance(base_of(g), Value):
         return contribution
     if higher_derivatives.get() is not None:
@@ -282,7 +283,7 @@ class _ReductionCorners:
         return is_selected & (np.sum(is_selected, axis=axis, keepdims=True) > 1)
 
     def find_corners(self, out: Any, x: Any, axis: Axis, options: dict[str, Any], g: Any = None) -> NDArray[Any]:
-        """Return the mask of elements at a corner, only where `g`, if any, is 0; `out` and `g` have their reduced axes."""
+        """Return the mask of elements at a corner, only where `g` is 0 if it is passed; `out` and `g` have their reduced axes."""
         if g is None:
             return corner_mask(lambda out, x: self.is_corner(out, x, axis, options), out, x)
         return corner_mask(lambda out, x, g: (g == 0) & self.is_corner(out, x, axis, options), out, x, g)

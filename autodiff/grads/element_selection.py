@@ -51,7 +51,7 @@ delete_grad = gather("delete", moved_positions(np.delete))
 
 
 def _sort_positions(x: NDArray[Any], axis: int, ranks: NDArray[Any] | None = None, descending: bool = False) -> Any:
-    """Return the position in `x` of each element of sorted rows, or of those with some ranks; equal elements keep their order."""
+    """Return the position in `x` of each element of sorted rows, or of the elements of given ranks; the sort is stable."""
     options: Any = {"descending": True} if descending else {}  # an option of newer NumPy
     order = np.argsort(x, axis=axis, stable=True, **options)
     order = order if ranks is None else np.take_along_axis(order, ranks, axis)
@@ -174,6 +174,7 @@ def _statistic_weights(x: NDArray[Any], mode: str) -> Any:
 def _end_weights(x: NDArray[Any], widths: list[int], mode: Any, lengths: list[Any], reflect_type: str) -> list[tuple[Any, slice]]:
     """Return for both ends of the last axis the weights of each new element and the slice of `x` they apply to."""
     count = x.shape[-1]
+    # A padding wider than the axis is reflected at both ends in turn, so each of its elements may depend on any element.
     if mode in ("reflect", "symmetric"):
         num_sources = [count, count] if max(widths) >= count else [min(count, width + 1) for width in widths]
         width_pairs = [widths, widths] if max(widths) >= count else [[widths[0], 0], [0, widths[1]]]
@@ -278,9 +279,9 @@ def _to_rows(x: Any, axis: Axis) -> tuple[Any, list[int], tuple[int, ...]]:
 
 def _quantile_positions(function: Callable[..., Any], counts: Array, options: dict[str, Any]) -> Any:
     """Return the position of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
-    sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
+    sizes, size_indices = np.unique(np.maximum(counts, 1), return_inverse=True)
     positions_by_size = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
-    return np.reshape(positions_by_size, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
+    return np.reshape(positions_by_size, (len(sizes), np.size(options.get("q", 0)))).T[:, size_indices.reshape(counts.shape)]
 
 
 def _row_weights(
@@ -294,13 +295,13 @@ def _row_weights(
     if has_weights:
         return np.stack([_tie_shares(rows, result) for result in results])
     counts = np.sum(~np.isnan(rows), axis=-1) if skips else np.full(rows.shape[:-1], rows.shape[-1])
-    rank = np.sort(rows, axis=-1)
+    sorted_rows = np.sort(rows, axis=-1)
     weights = []
     for result, position in zip(results, _quantile_positions(function, counts, options), strict=True):
         low = np.floor(position).astype(int)
         fraction, upper = position - low, np.minimum(low + 1, np.maximum(counts - 1, 0))
-        ends = [np.take_along_axis(rank, end[..., None], axis=-1)[..., 0] for end in (low, upper)]
-        low_share, upper_share = (_tie_shares(rows, np.where(np.isnan(result), np.nan, end)) for end in ends)
+        neighbors = [np.take_along_axis(sorted_rows, end[..., None], axis=-1)[..., 0] for end in (low, upper)]
+        low_share, upper_share = (_tie_shares(rows, np.where(np.isnan(result), np.nan, neighbor)) for neighbor in neighbors)
         weights.append(low_share * (1 - fraction)[..., None] + upper_share * fraction[..., None])
     return np.stack(weights) if weights else np.zeros((0, *rows.shape))
 

@@ -44,7 +44,8 @@ radians_grad = elementwise("radians", lambda g, out, x: g * DEGREE).with_formula
 rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi)).with_formula("180 / pi")
 degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi)).with_formula("180 / pi")
 
-# x = floor(x / y) * y + x % y; fmod truncates instead. The quotient is an integer, but x / y may round to the next one.
+# x % y is x - floor(x / y) * y, and fmod truncates the quotient. The rounded x / y may exceed the next integer, so both rules
+# compute the quotient without rounding it.
 remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y)).with_formula(
     "1", "-floor(a / b)"
 )
@@ -69,7 +70,7 @@ def to_dtype_of(x: Any, out: Any) -> Any:
 
 
 def _power_base(g: Array, out: object, x: Array, y: Operand) -> Any:
-    """y x^(y - 1), and 0 for y = 0 even at x = 0."""
+    """Multiply by ``y * x**(y - 1)``, or by 0 for y = 0, even at x = 0."""
     x = to_dtype_of(x, out)
     if isinstance(y, (int, float)):
         return g * (y * x ** (y - 1)) if y else np.zeros_like(x) * g
@@ -77,7 +78,7 @@ def _power_base(g: Array, out: object, x: Array, y: Operand) -> Any:
 
 
 def _power_exponent(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x^y log x, and 0 at x = 0 for positive y."""
+    """Multiply by ``x**y * log(x)``, or by 0 at x = 0 for positive y."""
     x = to_dtype_of(x, out)
     return g * (out * np.log(np.where((x == 0) & (np.real(y) > 0), 1, x)))
 
@@ -127,7 +128,7 @@ logaddexp2_grad = elementwise(
 def _root(out: Array, from_operand: Any, from_result: Any) -> Any:
     """Return the root in the derivative of an inverse function, computed from the operand, or from a complex result.
 
-    On a branch cut, only the result of the inverse function determines the side.
+    On a branch cut, only the result determines the side.
     """
     return from_result(out) if out.dtype.kind == "c" else from_operand()
 
@@ -281,7 +282,7 @@ def _clip_tangent(share: Callable[..., Any]) -> Any:
     def push(t: Any, out: Any, x: ArrayLike, low: Any = None, high: Any = None) -> Any:
         tangent = share(t, out, x, low, high)
 
-        def deviation() -> Any:  # 0 at a bound, as a node that depends on x
+        def deviation() -> Any:  # 0 at a bound, but with derivative 1
             return np.where(_is_at_bound(x, low, high), x - stop_gradient(x), 1)
 
         return choice_tangent(tangent, t, out, _is_at_bound, (x, low, high), deviation, "clip")
@@ -347,7 +348,7 @@ angle_grad = elementwise("angle", _pull_angle)
 
 
 def _lower_order(g: object, out: object, x: object, order: int, description: str) -> Any:
-    """Return the cotangent of a value whose derivatives are exact up to `order`; those of the cotangent up to one order less."""
+    """Return the cotangent of a value with exact derivatives up to `order`; the cotangent has one order less."""
     if order == 0:
         raise TypeError(f"{description} has no derivative of this order. Its computation is exact for lower orders only")
     return g * zero_to_order(x, order - 1, description)

@@ -34,7 +34,7 @@ def transformed_axes(x: NDArray[Any], s: Ints, axes: Ints) -> list[int]:
 
 
 def cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
-    """Cut or zero-pad to a length along an axis: the transpose of what transforms do to their operand."""
+    """Cut or zero-pad to a length along an axis. This is also the transpose, because transforms cut or zero-pad their operand."""
     axis %= g.ndim
     current = g.shape[axis]
     if current >= length:
@@ -43,19 +43,19 @@ def cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
     return np.concatenate([g, zeros], axis=axis)
 
 
-def _steps(x: NDArray[Any], s: Ints, axes: Ints, first: str = "") -> list[tuple[int, int, int]]:
+def _steps(x: NDArray[Any], s: Ints, axes: Ints, name: str = "fftn") -> list[tuple[int, int, int]]:
     """Return the axis, the length before and the length after each one-dimensional transform, in NumPy's order.
 
-    The last axis is the first, except for ``irfftn``, whose `first` is ``"complex"``; if it is ``"real"``, the first transform
-    halves the spectrum.
+    ``fftn`` and ``rfftn`` begin with the last axis, ``irfftn`` with the first. The first transform of ``rfftn`` halves the
+    spectrum.
     """
     negative_axes = transformed_axes(x, s, axes)
     lengths = [-1] * len(negative_axes) if s is None else np.ravel(s).tolist()
     shape, steps = list(x.shape), []
-    for axis, n in list(zip(negative_axes, lengths, strict=True))[:: 1 if first == "complex" else -1]:
+    for axis, n in list(zip(negative_axes, lengths, strict=True))[:: 1 if name == "irfftn" else -1]:
         after = x.shape[axis] if n in (None, -1) else n
         steps.append((axis, int(shape[axis]), int(after)))
-        shape[axis] = after // 2 + 1 if first == "real" and len(steps) == 1 else after
+        shape[axis] = after // 2 + 1 if name == "rfftn" and len(steps) == 1 else after
     return steps
 
 
@@ -86,7 +86,7 @@ def pull_ifftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes:
 
 def pull_rfftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``rfftn``."""
-    (axis, length, n), *others = _steps(x, s, axes, "real")
+    (axis, length, n), *others = _steps(x, s, axes, "rfftn")
     g = np.conjugate(_pull_steps(fft.fft, g, others, norm))
     halved = g * _half_spectrum_weights(g, n, axis, 0.5)
     return cut_or_pad(fft.irfft(halved, n, axis=axis, norm=inverse_norm(norm)), length, axis)
@@ -94,7 +94,7 @@ def pull_rfftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes:
 
 def pull_irfftn(fft: ModuleType, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, norm: str | None) -> Any:
     """Compute the transpose of ``irfftn``."""
-    *others, (axis, length, _) = _steps(x, s, axes, "complex")
+    *others, (axis, length, _) = _steps(x, s, axes, "irfftn")
     doubled = _half_spectrum_weights(g, g.shape[axis], axis, 2)
     g = cut_or_pad(np.conjugate(fft.rfft(g, axis=axis, norm=inverse_norm(norm))) * doubled, length, axis)
     return _pull_steps(fft.ifft, g, others, norm)

@@ -93,6 +93,7 @@ def _pull_columns(
         total = np.zeros(edge.shape, edge.dtype) if g[1 + axis] is None else g[1 + axis]
         if density and g[0] is not None:
             others = tuple([i for i, _ in enumerate(columns) if i != axis])
+            # the density of a bin falls with its width: with its right edge, and against its left edge
             decrease, zero = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
             total = total + np.concatenate([decrease, zero]) - np.concatenate([zero, decrease])
         cotangents.append(_pull_edges(total, edge, column, bins[axis], range[axis]))

@@ -58,17 +58,17 @@ logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.
 
 
 def softmax_product(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
-    """Multiply by the Jacobian diag(p) - p p^T, which is symmetric, so the formula serves both modes."""
+    """Multiply by the Jacobian ``diag(p) - p p^T`` for p = `out`. It is symmetric, so the formula serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
 def pull_log_softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
-    """Multiply by the transposed Jacobian 1 - 1 p^T."""
+    """Multiply by the transpose of the Jacobian ``I - 1 p^T``, where ``p = exp(out)`` and 1 is a vector of ones."""
     return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
 
 
 def push_log_softmax(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = -1) -> Any:
-    """Multiply by the Jacobian 1 - 1 p^T."""
+    """Multiply by the Jacobian; see `pull_log_softmax`."""
     return t - np.sum(np.exp(out) * t, axis=axis, keepdims=True)
 
 
@@ -77,7 +77,7 @@ log_softmax_grad = general("log_softmax", pull_log_softmax).tangent(push_log_sof
 
 
 def _batch_size(x: NDArray[Any], rank: int) -> int:
-    """Return the number of examples that a loss is averaged over: all axes except the last `rank`."""
+    """Return the number of samples over which a loss is averaged: the size of all axes except the last `rank`."""
     count: int = math.prod(x.shape[: x.ndim - rank])
     return max(1, count)
 

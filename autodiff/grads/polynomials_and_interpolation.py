@@ -29,7 +29,7 @@ def _polyval_p(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any], x: NDArray[A
 
 
 def _convolve(a: NDArray[Any], b: NDArray[Any]) -> Any:
-    """Return the coefficients of a product: sum the outer product with each row shifted by one position."""
+    """Return the coefficients of a product: the sum of the rows of the outer product, with row k shifted by k positions."""
     n, m = len(a), len(b)
     padded = np.concatenate([np.outer(a, b), np.zeros((n, n), b.dtype)], axis=1)
     return np.sum(np.reshape(np.ravel(padded)[: n * (n + m - 1)], (n, n + m - 1)), axis=0)
@@ -48,8 +48,8 @@ def _pad_leading(p: NDArray[Any], length: int) -> Any:
 def _strip_leading(p: NDArray[Any]) -> tuple[int, Any]:
     """Return the number of leading zeros of a polynomial and its other coefficients; the last coefficient always remains."""
     p = np.ravel(p)
-    lead = evaluate_guarded("how many leading zeros a polynomial has", _leading_zeros, p)
-    return lead, p[lead:]
+    num_zeros = evaluate_guarded("how many leading zeros a polynomial has", _leading_zeros, p)
+    return num_zeros, p[num_zeros:]
 
 
 def _leading_zeros(p: NDArray[Any]) -> int:
@@ -125,20 +125,24 @@ def _polyint(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any], m: int = 1, k:
     return g[: len(p)] * np.polyint(np.ones(len(p)), m)[: len(p)]
 
 
-def _polyint_constants(sign: int, g: NDArray[Any], out: Any, p: object, m: int = 1, k: Any = None) -> Any:
-    """Return the tangent (`sign` 1) or cotangent (-1) of the constants of integration.
+# The terms of the constants of integration are k[i] x**(m - 1 - i) / (m - 1 - i)!. A single constant is repeated.
 
-    Their terms are ``k[i] x**(m - 1 - i) / (m - 1 - i)!``. A single constant is repeated.
-    """
-    k = np.ravel(k)
-    weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
-    if sign > 0:
-        contribution: Any = np.ravel(g)[:m] * weights
-        return np.concatenate([np.zeros(len(out) - m, out.dtype), contribution])
-    cotangents = g[len(out) - m :] * weights
-    if len(k) == 1:
+
+def _inverse_factorials(m: int) -> Any:
+    """Return ``1 / (m - 1 - i)!`` for i from 0 to m - 1."""
+    return 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
+
+
+def _polyint_k(g: NDArray[Any], out: NDArray[Any], p: object, m: int = 1, k: Any = None) -> Any:
+    cotangents = g[len(out) - m :] * _inverse_factorials(m)
+    num_constants = np.size(k)
+    if num_constants == 1:
         return np.sum(cotangents)
-    return np.concatenate([cotangents, np.zeros(len(k) - m, out.dtype)])
+    return np.concatenate([cotangents, np.zeros(num_constants - m, out.dtype)])
+
+
+def _polyint_k_tangent(t: NDArray[Any], out: NDArray[Any], p: object, m: int = 1, k: object = None) -> Any:
+    return np.concatenate([np.zeros(len(out) - m, out.dtype), np.ravel(t)[:m] * _inverse_factorials(m)])
 
 
 def _monic_from_roots(roots: Any) -> Any:
@@ -152,11 +156,11 @@ def _characteristic_derivatives(out: NDArray[Any], a: NDArray[Any]) -> list[Any]
 
     They are the coefficients of the adjugate of ``x - a`` (Faddeev and LeVerrier), so repeated eigenvalues are allowed.
     """
-    one = np.eye(a.shape[0])
-    adjugate = [one]
+    identity = np.eye(a.shape[0])
+    adjugate_coefficients = [identity]
     for k in range(1, a.shape[0]):
-        adjugate.append(np.matmul(a, adjugate[-1]) + out[k] * one)
-    return [-np.transpose(b) for b in adjugate]
+        adjugate_coefficients.append(np.matmul(a, adjugate_coefficients[-1]) + out[k] * identity)
+    return [-np.transpose(b) for b in adjugate_coefficients]
 
 
 def _poly(g: NDArray[Any], out: NDArray[Any], roots: NDArray[Any]) -> Any:
@@ -189,8 +193,8 @@ def _roots(g: NDArray[Any], out: NDArray[Any], p: NDArray[Any]) -> Any:
 
 
 polyder_grad = linear("polyder", _polyder)
-polyint_grad = general("polyint", _polyint, functools.partial(_polyint_constants, -1)).tangent(
-    lambda t, out, p, m=1, k=None: np.polyint(t, m), functools.partial(_polyint_constants, 1)
+polyint_grad = general("polyint", _polyint, _polyint_k).tangent(
+    lambda t, out, p, m=1, k=None: np.polyint(t, m), _polyint_k_tangent
 )
 poly_grad = general("poly", _poly).tangent(_poly_tangent)
 roots_grad = general("roots", _roots).tangent(lambda t, out, p: -np.polyval(t, out) / np.polyval(np.polyder(p), out))
@@ -230,7 +234,7 @@ linspace_grad = linear(
 
 
 def _geomspace(position: int) -> tuple[Any, Any]:
-    """Return formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
+    """Return the formulas of start (0) or stop (1) for both modes: each point is ``start**(1 - share) * stop**share``."""
 
     def formula(
         g: NDArray[Any],
@@ -269,8 +273,8 @@ class _PiecewiseLine:
     Attributes
     ----------
     order : array
-        The position in `xp` of each knot; periodic data has one more knot at either end.
-    knots : tuple of array
+        The position in `xp` of each knot, in ascending order; periodic data has one more knot at either end.
+    left_positions, right_positions : array
         The positions in `xp` of the knots to the left and right of each point.
     share : array or Node
         The position of the point between left and right knot, from 0 to 1.
@@ -293,7 +297,7 @@ class _PiecewiseLine:
         left_index, right_index = (np.searchsorted(knots, x, side=side) for side in ("left", "right"))
         low = np.clip(right_index - 1, 0, max(last - 1, 0))
         high = np.minimum(low + 1, last)
-        self.knots = record_getitem(self.order, low), record_getitem(self.order, high)
+        self.left_positions, self.right_positions = record_getitem(self.order, low), record_getitem(self.order, high)
         length = record_getitem(knots, high) - record_getitem(knots, low)
         self.share = np.clip((x - record_getitem(knots, low)) / np.where(length == 0, 1, length), 0, 1)
         lengths = np.diff(knots)
@@ -307,12 +311,12 @@ class _PiecewiseLine:
     def scatter_to_knots(self, g: NDArray[Any], like: Any) -> Any:
         """Add the cotangents of the points, weighted, at their knots to zeros like `like`."""
         g = np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(like) else g
-        updates = (g * (1 - self.share), self.knots[0], g * self.share, self.knots[1])
+        updates = (g * (1 - self.share), self.left_positions, g * self.share, self.right_positions)
         return bind(scatter, (like, *updates), {"index_counts": (1, 1)})
 
     def interpolate(self, t: NDArray[Any]) -> Any:
         """Interpolate values at the knots."""
-        return record_getitem(t, self.knots[0]) * (1 - self.share) + record_getitem(t, self.knots[1]) * self.share
+        return record_getitem(t, self.left_positions) * (1 - self.share) + record_getitem(t, self.right_positions) * self.share
 
     def mask_outside(self, g: NDArray[Any]) -> Any:
         """Return zero where a point has the value of `left` or `right`."""

@@ -1,7 +1,7 @@
 """Rules of reductions, cumulative sums and products, differences, and one-dimensional convolutions.
 
 The weights of a reduction are the partial derivatives of the result with respect to each element. In
-``weights(out, x, axis, ...)``, `out` keeps its reduced axes with length one.
+``weights(out, x, axis, ...)``, `out` keeps its reduced axes with length one. Weights of None are ones.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def _shares(
     initial: NDArray[Any] | None = None,
     **_: object,
 ) -> Any:
-    """Return even shares for all elements that equal the result: those where `is_not_extreme` is false, and `initial`."""
+    """Return even shares for all elements that equal the result: those where `is_not_extreme` is false, and `initial`.
+
+    The mask is negated because comparisons with nan are false: all elements share a result of nan.
+    """
     is_extreme = _mask_weights(np.logical_not(is_not_extreme).astype(x.dtype), where)
     count = np.add.reduce(is_extreme, axis=axis, keepdims=True)
     return is_extreme / np.maximum(count if initial is None else count + _equals_initial(initial, out), 1)
@@ -272,9 +275,9 @@ def _cumsum(
     g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: bool = False, **_: object
 ) -> Any:
     """Sum the cotangents of all partial sums that contain each element."""
-    along = 0 if axis is None else axis % out.ndim
-    g = _slice_along(g, along, 1, None) if include_initial else g
-    return np.reshape(_flip(np.cumsum(_flip(g, along), axis=along), along), x.shape)
+    line_axis = 0 if axis is None else axis % out.ndim
+    g = _slice_along(g, line_axis, 1, None) if include_initial else g
+    return np.reshape(_flip(np.cumsum(_flip(g, line_axis), axis=line_axis), line_axis), x.shape)
 
 
 cumsum_grad = linear("cumsum", _cumsum).moves_elements()
@@ -292,21 +295,21 @@ def _cumprod(
     g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None, include_initial: bool = False, **_: object
 ) -> Any:
     """Multiply the product before each element by the cotangents of the later products, without division."""
-    line, along = _line_and_axis(x, out, axis)
-    out, g = (_slice_along(a, along, 1, None) if include_initial else a for a in (out, g))
-    suffix = _linear_recurrence(_shift(_flip(line, along), along, 1, 1), _flip(g, along), along)
-    return np.reshape(_shift(out, along, 1, 1) * _flip(suffix, along), x.shape)
+    line, line_axis = _line_and_axis(x, out, axis)
+    out, g = (_slice_along(a, line_axis, 1, None) if include_initial else a for a in (out, g))
+    suffix = _linear_recurrence(_shift(_flip(line, line_axis), line_axis, 1, 1), _flip(g, line_axis), line_axis)
+    return np.reshape(_shift(out, line_axis, 1, 1) * _flip(suffix, line_axis), x.shape)
 
 
 def _cumprod_tangent(
     t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Axis = None, include_initial: bool = False, **_: object
 ) -> Any:
-    line, along = _line_and_axis(x, out, axis)
-    products = _slice_along(out, along, 1, None) if include_initial else out
-    tangent = _linear_recurrence(line, _shift(products, along, 1, 1) * np.reshape(t, line.shape), along)
+    line, line_axis = _line_and_axis(x, out, axis)
+    products = _slice_along(out, line_axis, 1, None) if include_initial else out
+    tangent = _linear_recurrence(line, _shift(products, line_axis, 1, 1) * np.reshape(t, line.shape), line_axis)
     if not include_initial:
         return tangent
-    return np.concatenate([np.zeros_like(_slice_along(out, along, 0, 1)), tangent], axis=along)
+    return np.concatenate([np.zeros_like(_slice_along(out, line_axis, 0, 1)), tangent], axis=line_axis)
 
 
 cumprod_grad = general("cumprod", _cumprod).tangent(_cumprod_tangent)

@@ -40,9 +40,9 @@ class Fold:
         The mask of each step; True selects all.
     """
 
-    def __init__(self, function: Any, elements: Any, start: Any = None, masks: Any = None) -> None:
+    def __init__(self, ufunc: Any, elements: Any, start: Any = None, masks: Any = None) -> None:
         has_start = start is not None
-        self.ufunc, self.elements = function, elements
+        self.ufunc, self.elements = ufunc, elements
         self.results = [
             np.broadcast_to(ensure_array(start).astype(elements.dtype), elements.shape[1:]) if has_start else elements[0]
         ]
@@ -52,7 +52,7 @@ class Fold:
         for i in range(0 if has_start else 1, len(elements)):
             mask = True if masks is None else masks[i]
             previous = self.results[-1]
-            value = function(previous, elements[i])
+            value = ufunc(previous, elements[i])
             self.results.append(value if mask is True else np.where(mask, value, previous))
             self.steps.append((value, previous, elements[i]))
             self.masks.append(mask)
@@ -115,16 +115,16 @@ class ReductionFold:
     """
 
     def __init__(
-        self, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int = 0, keepdims: bool = False,
+        self, ufunc: Any, out: NDArray[Any], x: NDArray[Any], axis: int = 0, keepdims: bool = False,
         initial: Any = NO_VALUE, where: bool = True, **_: object,
     ) -> None:  # fmt: skip
         axes = range(x.ndim) if axis is None or not x.ndim else axis if isinstance(axis, tuple) else (axis,)
         self.axes = tuple(i % x.ndim for i in axes)
         self.shape = x.shape
         self.result_shape = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape)) if keepdims else None
-        start = f.identity if initial is NO_VALUE else initial
+        start = ufunc.identity if initial is NO_VALUE else initial
         masks = None if where is True else self.to_steps(np.broadcast_to(where, x.shape))
-        self.fold = Fold(f, self.to_steps(x.astype(out.dtype)), start, masks)
+        self.fold = Fold(ufunc, self.to_steps(x.astype(out.dtype)), start, masks)
         last = self.fold.results[-1]
         self.fold.verify("reduce", last, np.reshape(out, last.shape))
 
@@ -152,37 +152,41 @@ class ReductionFold:
         return last if self.result_shape is None else np.reshape(last, self.result_shape)
 
 
-def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
-    """Return the formulas and tangents of the elements and of the initial value."""
+def reduce_formulas(rule: Rule, ufunc: Any) -> tuple[Any, Any]:
+    """Return the formulas and the tangent formulas of ``reduce``, for the elements and the initial value."""
 
     def fold(out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
-        return ReductionFold(f, out, x, **options)
+        return ReductionFold(ufunc, out, x, **options)
 
-    formulas = [lambda g, *arguments, **options: fold(*arguments, **options).pull(rule, g)[1]]
-    formulas += [lambda g, *arguments, **options: fold(*arguments, **options).pull(rule, g)[0]]
-    tangents = [lambda t, *arguments, **options: fold(*arguments, **options).push(rule, t, None)]
-    tangents += [lambda t, *arguments, **options: fold(*arguments, **options).push(rule, None, t)]
+    formulas = [
+        lambda g, *arguments, **options: fold(*arguments, **options).pull(rule, g)[1],
+        lambda g, *arguments, **options: fold(*arguments, **options).pull(rule, g)[0],
+    ]
+    tangents = [
+        lambda t, *arguments, **options: fold(*arguments, **options).push(rule, t, None),
+        lambda t, *arguments, **options: fold(*arguments, **options).push(rule, None, t),
+    ]
     return formulas, tangents
 
 
-def _fold_accumulate(f: Callable[..., Any], out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
-    fold = Fold(f, np.moveaxis(x.astype(out.dtype), axis, 0))
+def _fold_accumulate(ufunc: Callable[..., Any], out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
+    fold = Fold(ufunc, np.moveaxis(x.astype(out.dtype), axis, 0))
     return fold.verify("accumulate", fold.results, np.moveaxis(out, axis, 0))
 
 
-def accumulate_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return formula and tangent of ``accumulate``."""
+def accumulate_formulas(rule: Rule, ufunc: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return the formula and the tangent formula of ``accumulate``."""
 
     def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: object) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(x)
         cotangents = list(np.moveaxis(g, axis, 0))
-        return np.stack(_fold_accumulate(f, out, x, axis).pull(rule, cotangents)[1], axis=axis)
+        return np.stack(_fold_accumulate(ufunc, out, x, axis).pull(rule, cotangents)[1], axis=axis)
 
     def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: object) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(out)
-        return np.stack(_fold_accumulate(f, out, x, axis).push(rule, np.moveaxis(t, axis, 0)), axis=axis)
+        return np.stack(_fold_accumulate(ufunc, out, x, axis).push(rule, np.moveaxis(t, axis, 0)), axis=axis)
 
     return [pull], [push]
 
@@ -193,19 +197,19 @@ def _segments(indices: NDArray[Any], length: int) -> list[slice]:
     return [slice(a, b if b > a else a + 1) for a, b in zip(starts, [*starts[1:], length], strict=True)]
 
 
-def _fold_segment(f: object, elements: Any, numpy_result: Any) -> Fold:
-    fold = Fold(f, elements.astype(numpy_result.dtype))
+def _fold_segment(ufunc: object, elements: Any, numpy_result: Any) -> Fold:
+    fold = Fold(ufunc, elements.astype(numpy_result.dtype))
     return fold.verify("reduceat", fold.results[-1], numpy_result)
 
 
-def reduceat_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return formula and tangent of ``reduceat``."""
+def reduceat_formulas(rule: Rule, ufunc: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return the formula and the tangent formula of ``reduceat``."""
 
     def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: NDArray[Any], axis: int = 0, **_: object) -> Any:
         elements, cotangents, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
         updates: list[Any] = []
         for i, segment in enumerate(_segments(indices, len(elements))):
-            fold = _fold_segment(f, elements[segment], results[i])
+            fold = _fold_segment(ufunc, elements[segment], results[i])
             updates += [np.stack(fold.pull(rule, [None] * (len(fold.results) - 1) + [cotangents[i]])[1]), segment]
         like = np.zeros(elements.shape, out.dtype)
         total = bind(scatter, (like, *updates), {"index_counts": (1,) * (len(updates) // 2)}) if updates else like
@@ -214,7 +218,7 @@ def reduceat_formulas(rule: Rule, f: Callable[..., Any]) -> tuple[Any, Any]:
     def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: NDArray[Any], axis: int = 0, **_: object) -> Any:
         elements, element_tangents, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
         tangents = [
-            _fold_segment(f, elements[segment], result).push(rule, element_tangents[segment])[-1]
+            _fold_segment(ufunc, elements[segment], result).push(rule, element_tangents[segment])[-1]
             for segment, result in zip(_segments(indices, len(elements)), results, strict=True)
         ]
         return np.moveaxis(np.stack(tangents) if tangents else np.zeros_like(results), 0, axis)

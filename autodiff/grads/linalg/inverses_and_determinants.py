@@ -6,7 +6,7 @@ differentiation" (2008).
 The derivative of a determinant is the matrix of cofactors, a polynomial of the elements. For a regular matrix it is the
 determinant times the transposed inverse. Near singular matrices the terms of that product cancel, more so in higher orders.
 There the matrix is transformed by its singular vectors into a regular block of large singular values and a small block, whose
-cofactors are computed by products and sums alone. There is no division by a number that may vanish, so all orders are correct.
+cofactors are computed by products and sums alone. No divisor can vanish, so derivatives of all orders are correct.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ linalg_inv_grad = general("linalg_inv", lambda g, out, a: -matmul_chain(transpos
 
 
 def as_columns(b: NDArray[Any], *vectors: NDArray[Any]) -> tuple[bool, list[Any]]:
-    """Return whether the right-hand side `b` is one vector, and `vectors`, as columns if so."""
-    single = b.ndim == 1
-    return single, [v[..., None] if single else v for v in vectors]
+    """Return whether the right-hand side `b` is a vector, and the other arrays, as columns in that case."""
+    is_vector = b.ndim == 1
+    return is_vector, [v[..., None] if is_vector else v for v in vectors]
 
 
 def _solve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
@@ -100,15 +100,15 @@ def _solve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any
 
 
 def _solve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    single, (g,) = as_columns(b, g)
+    is_vector, (g,) = as_columns(b, g)
     solution = np.linalg.solve(transpose(a), g)
-    return solution[..., 0] if single else solution
+    return solution[..., 0] if is_vector else solution
 
 
 def _solve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    single, (x,) = as_columns(b, out)
+    is_vector, (x,) = as_columns(b, out)
     solution = -np.linalg.solve(a, np.matmul(t, x))
-    return solution[..., 0] if single else solution
+    return solution[..., 0] if is_vector else solution
 
 
 linalg_solve_grad = general("linalg_solve", _solve_a, _solve_b).tangent(
@@ -182,7 +182,7 @@ linalg_tensorsolve_grad = general("linalg_tensorsolve", _tensorsolve_a, _tensors
 # Singular values below this fraction of the largest are small: a derivative of order k loses a factor of about the (k - 1)-th
 # power of it in accuracy.
 _SMALL = 1e-4
-# The size up to which the adjugate of a small block is computed by products and sums, which lose about a digit per two rows.
+# The largest block whose adjugate is computed by products and sums, which lose about one digit per two rows.
 _MAX_BLOCK = 8
 
 

@@ -1,4 +1,4 @@
-"""Rules of products. Each is multilinear, so its tangents need no formula."""
+"""Rules of products of vectors and matrices. Each is multilinear, so its tangents need no formula."""
 
 from __future__ import annotations
 
@@ -106,25 +106,25 @@ def tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
     """Return the contracted axes of both operands, given any form of the argument."""
     if isinstance(axes, (int, np.integer)):
         return list(range(a.ndim - axes, a.ndim)), list(range(axes))
-    of_a, of_b = ([axis] if isinstance(axis, (int, np.integer)) else list(axis) for axis in axes)
-    return [i % a.ndim for i in of_a], [i % b.ndim for i in of_b]
+    axes_a, axes_b = ([axis] if isinstance(axis, (int, np.integer)) else list(axis) for axis in axes)
+    return [i % a.ndim for i in axes_a], [i % b.ndim for i in axes_b]
 
 
 def _tensordot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: tuple[Any, ...] | int = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
-    of_a, of_b = tensordot_axes(axes, a, b)
-    free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
+    axes_a, axes_b = tensordot_axes(axes, a, b)
+    free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, axes_a), (b, axes_b)))
     summed = np.tensordot(g, b, axes=(list(range(len(free_a), g.ndim)), free_b))  # free axes of a, then axes of b in order
-    order = free_a + [of_a[of_b.index(i)] for i in sorted(of_b)]
+    order = free_a + [axes_a[axes_b.index(i)] for i in sorted(axes_b)]
     return np.transpose(summed, np.argsort(order).tolist())
 
 
 def _tensordot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: tuple[Any, ...] | int = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
-    of_a, of_b = tensordot_axes(axes, a, b)
-    free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
+    axes_a, axes_b = tensordot_axes(axes, a, b)
+    free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, axes_a), (b, axes_b)))
     summed = np.tensordot(a, g, axes=(free_a, list(range(len(free_a)))))  # axes of a in order, then free axes of b
-    order = [of_b[of_a.index(i)] for i in sorted(of_a)] + free_b
+    order = [axes_b[axes_a.index(i)] for i in sorted(axes_a)] + free_b
     return np.transpose(summed, np.argsort(order).tolist())
 
 
@@ -137,17 +137,19 @@ def expand_subscripts(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[
     """Return the subscripts of each operand and of the output, with one letter per axis and no ellipsis."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
-    spare = [c for c in string.ascii_letters if c not in subscripts]
-    width = max(x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)) if "..." in left else 0
-    dots = "".join(spare[:width])
+    unused_letters = [c for c in string.ascii_letters if c not in subscripts]
+    num_ellipsis_axes = (
+        max(x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)) if "..." in left else 0
+    )
+    ellipsis_letters = "".join(unused_letters[:num_ellipsis_axes])
     expanded = []
     for term, x in zip(terms, operands, strict=True):
-        used = x.ndim - len(term.replace("...", ""))
-        expanded.append(term.replace("...", dots[width - used :]))
+        num_covered = x.ndim - len(term.replace("...", ""))
+        expanded.append(term.replace("...", ellipsis_letters[num_ellipsis_axes - num_covered :]))
     if arrow:
-        return expanded, right.replace("...", dots)
+        return expanded, right.replace("...", ellipsis_letters)
     letters = left.replace(",", "").replace("...", "")
-    return expanded, dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    return expanded, ellipsis_letters + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
 
 
 def _einsum(
@@ -162,14 +164,14 @@ def _einsum(
     operands = tuple(ensure_array(x) for x in operands)
     terms, target = expand_subscripts(subscripts, operands)
     own_term = terms[position]
-    spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
+    unused_letters = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
     factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
     known_axes = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
     subscripts_out = ""
     for axis, letter in enumerate(own_term):
         length = operands[position].shape[axis]
         if letter in subscripts_out:
-            letter, previous = next(spare), letter
+            letter, previous = next(unused_letters), letter
             factors.append((previous + letter, np.eye(length, dtype=out.dtype)))
         elif (letter, length) not in known_axes:
             factors.append((letter, np.ones(length, out.dtype)))

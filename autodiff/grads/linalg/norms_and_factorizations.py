@@ -72,13 +72,13 @@ def _qr_parts(out: Any, a: NDArray[Any], mode: str) -> tuple[Any, Any, int]:
 def _pivot_columns(a: NDArray[Any], r: NDArray[Any], k: int) -> tuple[int, Any]:
     """Return the number of columns of `a` that determine q, and the inverse of their part of r.
 
-    The last column of a real square q is determined by the others; that of a complex q has a phase too. If the columns are
-    linearly dependent, there is no derivative: the inverse is infinite, with NumPy's floating-point error.
+    The other columns determine the last column of a real square q, but not the phase of a complex one. If the columns are
+    linearly dependent, the inverse and thus the derivative are infinite, with NumPy's floating-point error.
     """
     count = k - 1 if a.shape[-2] == k and a.dtype.kind != "c" else k
-    plain = np.asarray(to_values(r))[..., :k]
-    rounding = np.finfo(r.dtype).eps * max(a.shape[-2:]) * np.linalg.norm(plain, axis=(-2, -1))
-    singular = np.any(np.abs(diagonals(plain)[..., :count]) <= rounding[..., None], axis=-1)
+    r_values = np.asarray(to_values(r))[..., :k]
+    rounding = np.finfo(r.dtype).eps * max(a.shape[-2:]) * np.linalg.norm(r_values, axis=(-2, -1))
+    singular = np.any(np.abs(diagonals(r_values)[..., :count]) <= rounding[..., None], axis=-1)
     return count, inverse_or_inf(r[..., :count, :count], singular[..., None, None])
 
 
@@ -173,12 +173,12 @@ def norm_weights(out: Any, x: NDArray[Any], axis: Axis = None, ord: Any = None, 
     if ord == 1:
         return signs
     if ord < 1:
-        sizes = np.where(sizes == 0, 1, sizes)  # the slopes on both sides are infinite, and opposite
+        sizes = np.where(sizes == 0, 1, sizes)  # at 0 the one-sided slopes are infinite and opposite; `signs` gives 0
     return signs * (sizes / np.where(out == 0, 1, out)) ** (ord - 1)
 
 
 def _shares_at_nonzero(s: object, shares: NDArray[Any]) -> Any:
-    """Return the shares of singular values, and 0 where one is 0: there it has a corner, as `abs` has."""
+    """Return the shares of singular values, and 0 for a singular value of 0, which is a corner as in `abs`."""
     zero = zero_values(s)
     if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_values(shares)) != 0)):
         return np.where(zero, 0, shares)
@@ -211,7 +211,7 @@ linalg_norm_grad = as_norm(with_corners(reduction("linalg_norm", norm_weights), 
 
 
 def _cond(out: Any, x: NDArray[Any], p: Any = None) -> Any:
-    """Return the partial derivatives of a condition number, by singular values or by the norms of x and its inverse."""
+    """Return the partial derivatives of a condition number: a quotient of singular values, or norm(x) * norm(inv(x))."""
     if p is None or abs(p if not isinstance(p, str) else 0) == 2:
         u, s, vh = np.linalg.svd(x, full_matrices=False)
         slope = out[..., 0] * (_extremal_shares(s, 2) - _extremal_shares(s, -2)) / s
@@ -228,18 +228,18 @@ linalg_cond_grad = function_of_matrices("linalg_cond", _cond)
 
 
 def _cutoff(a: NDArray[Any], s: NDArray[Any], rcond: object, rtol: object) -> Any:
-    """Return the bound up to which pinv replaces singular values by 0."""
+    """Return the bound up to which pinv discards singular values."""
     if rcond is None:
         rcond = 1e-15 if rtol is NO_VALUE else max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else rtol
     return np.asarray(rcond)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0)
 
 
 def _truncated_svd(a: NDArray[Any], hermitian: bool = False, rcond: Operand | None = None, rtol: object = NO_VALUE) -> Any:
-    """Return the singular value decomposition, and 1 / s for the used values, 0 for others; None if all others are 0."""
+    """Return the SVD and the reciprocals of the singular values, 0 for discarded ones; None if all discarded ones are 0."""
     u, s, vh = np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
-    is_used = s > _cutoff(a, s, rcond, rtol)
+    is_kept = s > _cutoff(a, s, rcond, rtol)
     is_zero = s <= _cutoff(a, s, None, None)
-    return None if np.all(is_used | is_zero) else ((u, s, vh), np.where(is_used, 1 / np.where(is_used, s, 1), 0))
+    return None if np.all(is_kept | is_zero) else ((u, s, vh), np.where(is_kept, 1 / np.where(is_kept, s, 1), 0))
 
 
 def _complements(out: Any, a: NDArray[Any]) -> tuple[Any, Any]:
@@ -250,15 +250,15 @@ def _complements(out: Any, a: NDArray[Any]) -> tuple[Any, Any]:
 def pinv_cotangent(
     g: Any, out: Any, a: NDArray[Any], rcond: Operand | None = None, hermitian: bool = False, rtol: object = NO_VALUE
 ) -> Any:
-    """Return the cotangent of `a` by the formula of Golub and Pereyra, or by singular values if nonzero ones are not used."""
+    """Return the cotangent of `a` by the formula of Golub and Pereyra, or by the SVD if nonzero singular values are discarded."""
     truncated = _truncated_svd(a, hermitian, rcond, rtol)
     if truncated is not None:
-        (u, s, vh), d = truncated
+        (u, s, vh), reciprocals = truncated
         right = np.matmul(g, np.conjugate(u))
         left = np.matmul(np.conjugate(vh), g)
-        gs = -np.real(np.sum(conj_transpose(vh) * right, axis=-2)) * d**2
+        gs = -np.real(np.sum(conj_transpose(vh) * right, axis=-2)) * reciprocals**2
         return svd_cotangent(
-            (conj_transpose(d[..., None] * left), gs, conj_transpose(right * d[..., None, :])),
+            (conj_transpose(reciprocals[..., None] * left), gs, conj_transpose(right * reciprocals[..., None, :])),
             (u, s, vh),
             a,
             False,
@@ -282,11 +282,12 @@ def pinv_tangent(
     """Return the tangent of the pseudo-inverse."""
     truncated = _truncated_svd(a, hermitian, rcond, rtol)
     if truncated is not None:
-        (u, s, vh), d = truncated
+        (u, s, vh), reciprocals = truncated
         du, ds, dvh = svd_tangent(t, (u, s, vh), a, False, True, hermitian)
-        right = d[..., None] * conj_transpose(u)
-        tangent = np.matmul(conj_transpose(dvh), right) + np.matmul(conj_transpose(vh) * d[..., None, :], conj_transpose(du))
-        return tangent - np.matmul(conj_transpose(vh), (d**2 * ds)[..., None] * conj_transpose(u))
+        v, uh = conj_transpose(vh), conj_transpose(u)
+        tangent = np.matmul(conj_transpose(dvh), reciprocals[..., None] * uh)
+        tangent = tangent + np.matmul(v * reciprocals[..., None, :], conj_transpose(du))
+        return tangent - np.matmul(v, (reciprocals**2 * ds)[..., None] * uh)
     a, t = (mirror_triangle(a), mirror_triangle(t)) if hermitian else (a, t)
     off_range, on_kernel = _complements(out, a)
     t_adjoint = conj_transpose(t)

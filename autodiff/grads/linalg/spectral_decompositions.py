@@ -61,7 +61,7 @@ def _equal(w: NDArray[Any]) -> Any:
 
 
 def zero_values(w: object) -> Any:
-    """Return which values are zero up to rounding."""
+    """Return the mask of values that are zero up to rounding."""
     return evaluate_guarded("which values of a decomposition are zero", _zero, w)
 
 
@@ -180,7 +180,7 @@ def check_rank(s: object, a: NDArray[Any], value_cotangent: Any = None, outward_
     value_cotangent : array_like or None
         The cotangent of the values.
     outward_changes : tuple of array_like
-        The changes of vectors in the directions of vectors without a singular value, one column per value.
+        The components of the changes of vectors along vectors without a singular value, one column per value.
     """
     if a.shape[-2] == a.shape[-1]:
         return
@@ -219,7 +219,7 @@ def check_tangent(opname: str, w: object, basis_tangent: object) -> None:
 
 
 def _value_and_tangents(x: Any) -> Iterator[Any]:
-    """Yield the plain value and those of its tangents in outer derivatives: they may mix vectors although the value does not."""
+    """Yield the values of `x` and of its tangents in outer derivatives, which may mix vectors although `x` does not."""
     while getattr(x, "level", 0):
         tangent = x.derivative()
         if tangent is not None:
@@ -229,7 +229,7 @@ def _value_and_tangents(x: Any) -> Iterator[Any]:
 
 
 def diagonal_matrix(values: NDArray[Any], w: NDArray[Any], of: str) -> Any:
-    """Return matrices with `values`, the cotangent of `w`, on their diagonals. `w` are the values of the decomposition `of`."""
+    """Return matrices with `values` on their diagonals: the cotangent of `w`, the values of the decomposition `of`."""
     return np.eye(w.shape[-1]) * values[..., None, :]
 
 
@@ -323,7 +323,7 @@ linalg_eigvalsh_grad = batch_unless_equal(general("linalg_eigvalsh", _eigvalsh).
 
 
 def _inverse_of_largest(v: NDArray[Any]) -> Any:
-    """Return one over the largest component of each vector at its position, and zeros elsewhere."""
+    """Return zeros with the reciprocal of the largest component of each vector at its position."""
     if not v.size:
         return v
     magnitudes = np.abs(v)
@@ -381,19 +381,19 @@ linalg_eigvals_grad = batch_unless_equal(
 
 
 def _svd_parts(out: Any, a: NDArray[Any], compute_uv: bool, hermitian: bool) -> tuple[Any, Any, Any, Any, Any]:
-    """Return u, s, v, s as a matrix of matching shape, and 1 / s."""
+    """Return u, s, v, the matrix with s on its diagonal, and 1 / s."""
     u, s, vh = out if compute_uv else np.linalg.svd(a, full_matrices=False, hermitian=hermitian)
     return u, s, conj_transpose(vh), rectangular_diagonal(s, u.shape[-1], vh.shape[-2]), reciprocal_or_zero(s)
 
 
 def _svd_gaps(s: NDArray[Any], n: int) -> Any:
-    """Compute ``1 / (s_j^2 - s_i^2)`` for the n vectors of one side, whose singular value is 0 if they have none."""
+    """Compute ``1 / (s_j^2 - s_i^2)`` for the n vectors of one side; vectors without a singular value have 0."""
     s = np.matmul(np.eye(n, s.shape[-1]), s[..., None])[..., 0]
     return inverse_gaps(s) * reciprocal_or_zero(s[..., None, :] + s[..., :, None])
 
 
 def _relative_rotations(s: NDArray[Any], basis_tangent: Any, rows: int, columns: int) -> Any:
-    """Return the rotations of u against v within equal singular values, which are unique, unlike their common rotation."""
+    """Return the rotations of u against v within equal nonzero singular values. Unlike common rotations, they are unique."""
     k = s.shape[-1]
     basis_tangent = basis_tangent[..., :k, :k]
     is_equal = equal_pairs(s) & ~np.eye(k, dtype=bool) & ~zero_values(s)[..., None, :]
@@ -406,8 +406,8 @@ def _relative_rotations(s: NDArray[Any], basis_tangent: Any, rows: int, columns:
 def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     """Return the cotangent of `a` from those of u, s and vh."""
     gu, gs, gvh = g if compute_uv else (None, g, None)
-    u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
-    total, basis_cotangent, phase_cotangent, k = 0 * a, 0 * matrix, 0, s.shape[-1]
+    u, s, v, diagonal_s, reciprocals = _svd_parts(out, a, compute_uv, hermitian)
+    total, basis_cotangent, phase_cotangent, k = 0 * a, 0 * diagonal_s, 0, s.shape[-1]
     relative_cotangent: Any = None
     common_cotangent: Any = None
     outward_changes: list[Any] = []
@@ -417,12 +417,12 @@ def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, comput
         rotation_cotangent = np.matmul(transpose(u), gu)
         relative_cotangent = common_cotangent = rotation_cotangent[..., :k, :k]
         skew_part = rotation_cotangent - conj_transpose(rotation_cotangent)
-        basis_cotangent = basis_cotangent + np.matmul(_svd_gaps(s, u.shape[-1]) * skew_part, matrix)
+        basis_cotangent = basis_cotangent + np.matmul(_svd_gaps(s, u.shape[-1]) * skew_part, diagonal_s)
         phase_cotangent = phase_cotangent + diagonals(rotation_cotangent[..., :k, :k])
         outward_changes.append(skew_part[..., k:, :k])
         if u.shape[-1] < u.shape[-2]:
             outward_changes.append(gu - np.matmul(np.conjugate(u), rotation_cotangent))
-            total = total + np.matmul(outward_changes[-1] * inverse[..., None, :], transpose(v))
+            total = total + np.matmul(outward_changes[-1] * reciprocals[..., None, :], transpose(v))
     if gvh is not None:
         gv = conj_transpose(gvh)
         rotation_cotangent = np.matmul(transpose(v), gv)
@@ -430,12 +430,12 @@ def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, comput
         relative_cotangent = -v_cotangent if gu is None else relative_cotangent - v_cotangent
         common_cotangent = v_cotangent if gu is None else common_cotangent + v_cotangent
         skew_part = rotation_cotangent - conj_transpose(rotation_cotangent)
-        basis_cotangent = basis_cotangent + np.matmul(matrix, _svd_gaps(s, v.shape[-1]) * skew_part)
+        basis_cotangent = basis_cotangent + np.matmul(diagonal_s, _svd_gaps(s, v.shape[-1]) * skew_part)
         phase_cotangent = phase_cotangent - diagonals(rotation_cotangent[..., :k, :k])
         outward_changes.append(skew_part[..., k:, :k])
         if v.shape[-1] < v.shape[-2]:
             outward_changes.append(gv - np.matmul(np.conjugate(v), rotation_cotangent))
-            total = total + np.matmul(np.conjugate(u), conj_transpose(outward_changes[-1] * inverse[..., None, :]))
+            total = total + np.matmul(np.conjugate(u), conj_transpose(outward_changes[-1] * reciprocals[..., None, :]))
     check_cotangent("linalg_svd", s, gs, common_cotangent, relative_cotangent)
     if outward_changes:
         check_rank(s, a, gs, tuple(outward_changes))
@@ -443,7 +443,7 @@ def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, comput
         basis_cotangent = basis_cotangent + _relative_rotations(s, relative_cotangent, *basis_cotangent.shape[-2:])
     if a.dtype.kind == "c" and (gu is not None or gvh is not None):
         basis_cotangent = basis_cotangent + rectangular_diagonal(
-            np.multiply(0.5j, np.imag(phase_cotangent)) * inverse, *matrix.shape[-2:]
+            np.multiply(0.5j, np.imag(phase_cotangent)) * reciprocals, *diagonal_s.shape[-2:]
         )
     total = total + matmul_chain(np.conjugate(u), basis_cotangent, transpose(v))
     return fold_hermitian(total) if hermitian else total
@@ -452,13 +452,13 @@ def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, comput
 def svd_tangent(t: Any, out: Any, a: Any, full_matrices: bool = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     """Return the tangents of u, s and vh."""
     t = mirror_triangle(t) if hermitian else t
-    u, s, v, matrix, inverse = _svd_parts(out, a, compute_uv, hermitian)
+    u, s, v, diagonal_s, reciprocals = _svd_parts(out, a, compute_uv, hermitian)
     basis_tangent = matmul_chain(conj_transpose(u), t, v)
     square = basis_tangent[..., : s.shape[-1], : s.shape[-1]]
     diagonal = diagonals(square)
     if not compute_uv:
         return np.real(diagonal)
-    left, right = np.matmul(basis_tangent, transpose(matrix)), np.matmul(transpose(matrix), basis_tangent)
+    left, right = np.matmul(basis_tangent, transpose(diagonal_s)), np.matmul(transpose(diagonal_s), basis_tangent)
     check_tangent("linalg_svd", s, square)
     k = s.shape[-1]
     if u.shape[-2] > k:
@@ -469,14 +469,14 @@ def svd_tangent(t: Any, out: Any, a: Any, full_matrices: bool = True, compute_uv
     left = _svd_gaps(s, u.shape[-1]) * (left + conj_transpose(left)) + _relative_rotations(s, square, *left.shape[-2:])
     right = _svd_gaps(s, v.shape[-1]) * (right + conj_transpose(right)) - _relative_rotations(s, square, *right.shape[-2:])
     if a.dtype.kind == "c":
-        phase = np.multiply(0.5j, np.imag(diagonal)) * inverse
+        phase = np.multiply(0.5j, np.imag(diagonal)) * reciprocals
         left = left + rectangular_diagonal(phase, *left.shape[-2:])
         right = right - rectangular_diagonal(phase, *right.shape[-2:])
     du, dv = np.matmul(u, left), np.matmul(v, right)
     if u.shape[-1] < u.shape[-2]:
-        du = du + (np.matmul(t, v) - np.matmul(u, basis_tangent)) * inverse[..., None, :]
+        du = du + (np.matmul(t, v) - np.matmul(u, basis_tangent)) * reciprocals[..., None, :]
     if v.shape[-1] < v.shape[-2]:
-        dv = dv + (np.matmul(conj_transpose(t), u) - np.matmul(v, conj_transpose(basis_tangent))) * inverse[..., None, :]
+        dv = dv + (np.matmul(conj_transpose(t), u) - np.matmul(v, conj_transpose(basis_tangent))) * reciprocals[..., None, :]
     return du, np.real(diagonal), conj_transpose(dv)
 
 

@@ -2,7 +2,7 @@
 
 Sine and cosine transforms of the types I and IV are symmetric; those of the types II and III are transposes of each other,
 except for factors at the ends, where an element represents one cosine and the others two (G. Strang, "The discrete cosine
-transform", 1999). With ``orthogonalize=True`` there are no such factors, whatever the norm.
+transform", 1999). ``orthogonalize=True`` removes these factors for every norm.
 """
 
 from __future__ import annotations
@@ -75,24 +75,27 @@ scipy_fft_ifftshift_grad = linear(
 # -------------------------------------------------------------------------------------------- sine and cosine transforms
 
 _TRANSPOSED = {2: 3, 3: 2}
-# By kind and type: factors of the first and the last element of the cotangent, before and after the transposed transform.
-_ENDS = {
-    ("c", 1): ((1.0, 1.0), (1.0, 1.0)),
-    ("c", 2): ((2.0, 1.0), (1.0, 1.0)),
-    ("c", 3): ((1.0, 1.0), (0.5, 1.0)),
-    ("s", 2): ((1.0, 2.0), (1.0, 1.0)),
-    ("s", 3): ((1.0, 1.0), (1.0, 0.5)),
+_ONES = (1.0, 1.0, 1.0)
+# By letter (cosine or sine) and type: the factors of the first, the inner and the last elements of the cotangent, before and
+# after the transposed transform.
+_FACTORS = {
+    ("c", 1): ((1.0, 0.5, 1.0), (1.0, 2.0, 1.0)),
+    ("c", 2): ((2.0, 1.0, 1.0), _ONES),
+    ("c", 3): (_ONES, (0.5, 1.0, 1.0)),
+    ("s", 2): ((1.0, 1.0, 2.0), _ONES),
+    ("s", 3): (_ONES, (1.0, 1.0, 0.5)),
 }
 
 
-def _scale_ends(g: NDArray[Any], axes: list[int], ends: tuple[float, float], inner: float = 1.0) -> Any:
-    """Multiply by factors at both ends of axes, and by `inner` between them; a single element gets the factors of both ends."""
+def _scale_elements(g: NDArray[Any], axes: list[int], factors: tuple[float, float, float]) -> Any:
+    """Multiply the first, the inner and the last elements along axes by factors; a single element is both first and last."""
+    first, inner, last = factors
     for axis in axes:
         weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
         if len(weights) > 1:
-            weights[0], weights[-1] = ends
+            weights[0], weights[-1] = first, last
         elif len(weights):
-            weights[0] = ends[0] * ends[1]
+            weights[0] = first * last
         g = g * np.reshape(weights, (-1, *[1] * (-1 - axis)))
     return g
 
@@ -101,7 +104,7 @@ def _pull_real(
     name: str, g: NDArray[Any], x: NDArray[Any], s: Ints, axes: Ints, kind: int, norm: str | None, workers: object,
     orthogonalize: bool | None,
 ) -> Any:  # fmt: skip
-    """Compute the transpose of a sine or cosine transform."""
+    """Compute the transpose of a sine or cosine transform; `kind` is its type, and `name` is dct, idct, dst or idst."""
     negative_axes = transformed_axes(x, s, axes)
     function = partial(
         getattr(scipy.fft, f"{name}n"), axes=negative_axes, norm=norm, orthogonalize=orthogonalize, workers=workers
@@ -111,10 +114,9 @@ def _pull_real(
     else:
         # An inverse of type II is a transform of type III.
         forward_kind = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind
-        before, after = _ENDS.get((name[-2], forward_kind), ((1.0, 1.0), (1.0, 1.0)))
-        inner_before, inner_after = (0.5, 2.0) if (name[-2], forward_kind) == ("c", 1) else (1.0, 1.0)
-        g = function(_scale_ends(g, negative_axes, before, inner_before), _TRANSPOSED.get(kind, kind))
-        g = _scale_ends(g, negative_axes, after, inner_after)
+        before, after = _FACTORS.get((name[-2], forward_kind), (_ONES, _ONES))
+        g = function(_scale_elements(g, negative_axes, before), _TRANSPOSED.get(kind, kind))
+        g = _scale_elements(g, negative_axes, after)
     for axis in negative_axes:
         g = cut_or_pad(g, x.shape[axis], axis)
     return g

@@ -1,6 +1,6 @@
 """Rules of ``scipy.ndimage``.
 
-A linear filter extends each line, and correlates it with the weights wherever they overlap completely. Its transpose is the
+A linear filter extends each line, and correlates it with the weights where they overlap completely. Its transpose is the
 transposed correlation, whose elements beyond the ends are added to the elements that they repeat.
 
 The interpolated value at a point is a sum over the coefficients around it, weighted by B-splines of the distances. It is linear
@@ -165,12 +165,12 @@ def _b_spline(u: NDArray[Any], order: int, derivative: int = 0) -> Any:
     power = order - derivative
     if power < 0:
         return u * 0.0
-    plain = to_values(u)
+    u_values = to_values(u)
     total: Any = 0.0
     for j in range(order + 2):
         offset = (order + 1) / 2 - j
         factor = (-1) ** j * math.comb(order + 1, j) / math.factorial(power)
-        total = total + np.where(plain + offset >= 0, factor, 0.0) * (u + offset) ** power
+        total = total + np.where(u_values + offset >= 0, factor, 0.0) * (u + offset) ** power
     return total
 
 
@@ -192,14 +192,14 @@ class _Points:
 
     def __init__(self, c: NDArray[Any], coordinates: Any, order: int, mode: int, padding: int) -> None:
         self.c, self.order, self.mode = c, order, mode
-        plain = np.asarray(to_values(coordinates), np.float64)
-        self.outside = np.zeros(plain.shape[1:], bool)
+        coordinate_values = np.asarray(to_values(coordinates), np.float64)
+        self.outside = np.zeros(coordinate_values.shape[1:], bool)
         self.starts, self.distances, self.signs = [], [], []
         for axis in range(c.ndim):
-            sign, shift, outside = _map_into_line(plain[axis] + padding, c.shape[axis], mode)
+            sign, shift, outside = _map_into_line(coordinate_values[axis] + padding, c.shape[axis], mode)
             self.outside |= outside
             shift = shift + sign * padding
-            position = sign * plain[axis] + shift
+            position = sign * coordinate_values[axis] + shift
             start = np.floor(position if order & 1 else position + 0.5).astype(np.int64) - order // 2
             self.starts.append(start)
             self.signs.append(sign)
@@ -247,7 +247,7 @@ class _Points:
 
 
 def _fold_index(index: NDArray[Any], n: int, mode: int) -> Any:
-    """Return the indices within a line of length `n` that `mode` assigns to any indices; -1 for none."""
+    """Map indices beyond the ends of a line of length `n` to indices within it, by `mode`; to -1 if `mode` has none."""
     before, after = max(0, -int(np.min(index, initial=0))), max(0, int(np.max(index, initial=0)) - n + 1)
     return kernels.positions(n, before, after, mode)[index + before]
 

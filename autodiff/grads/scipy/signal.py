@@ -23,7 +23,7 @@ def _axes(x: NDArray[Any], axes: tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: tuple[int, ...]) -> Any:
-    """Return the cotangent of the full convolution, of which the result is a part."""
+    """Zero-pad the cotangent of a convolution to that of the full convolution."""
     padding = [(0, 0)] * g.ndim
     for axis in axes:
         n, m = first.shape[axis], second.shape[axis]
@@ -46,7 +46,7 @@ def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Axis, me
 def _declare_convolution(name: str, function_name: str) -> Rule:
     """Declare the rule of a convolution; its formulas call the convolution function of the given name."""
 
-    def operand(position: int) -> Any:
+    def pull_operand(position: int) -> Any:
         def formula(
             g: NDArray[Any],
             out: NDArray[Any],
@@ -67,7 +67,7 @@ def _declare_convolution(name: str, function_name: str) -> Rule:
 
         return formula
 
-    return multilinear(f"scipy_signal_{name}", operand(0), operand(1))
+    return multilinear(f"scipy_signal_{name}", pull_operand(0), pull_operand(1))
 
 
 def _correlation(

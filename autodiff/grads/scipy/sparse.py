@@ -76,7 +76,7 @@ def _sparse_linalg() -> Any:
     return linalg
 
 
-def _pull_right(
+def _pull_b(
     g: NDArray[Any], out: NDArray[Any], data: Array, b: NDArray[Any], *, pattern: object, factorization: object, trans: str = "N"
 ) -> Any:
     return _sparse_linalg().solve_factored(data, g, pattern=pattern, factorization=factorization, trans=TRANSPOSED[trans])
@@ -85,7 +85,7 @@ def _pull_right(
 def _pull_elements(
     g: NDArray[Any], out: NDArray[Any], data: Array, b: NDArray[Any], *, pattern: Any, factorization: object, trans: str = "N"
 ) -> Any:
-    b_cotangent = _pull_right(g, out, data, b, pattern=pattern, factorization=factorization, trans=trans)
+    b_cotangent = _pull_b(g, out, data, b, pattern=pattern, factorization=factorization, trans=trans)
     return -_at_positions(b_cotangent, out, pattern if trans == "N" else pattern.T)
 
 
@@ -97,7 +97,7 @@ def _push_elements(
 
 
 scipy_sparse_linalg_factored_grad = (
-    general("scipy_sparse_linalg_factored", _pull_elements, _pull_right)
+    general("scipy_sparse_linalg_factored", _pull_elements, _pull_b)
     .tangent(_push_elements, lambda t, out, data, b, **o: _sparse_linalg().solve_factored(data, t, **o))
     .not_batchable()
 )
@@ -130,13 +130,13 @@ def _bordered_matrix(data: Array, w: NDArray[Any], v: NDArray[Any], pattern: Any
 
 def _require_simple(elements: Array, matrix: Any) -> None:
     """Raise if K is singular up to rounding: the eigenvalue is not simple, and its vectors have no derivative."""
-    plain = scipy.sparse.csc_array((elements, (matrix.row, matrix.col)), shape=matrix.shape)
-    probe = np.cos(np.arange(plain.shape[0]) + 0.5)
+    matrix_k = scipy.sparse.csc_array((elements, (matrix.row, matrix.col)), shape=matrix.shape)
+    probe = np.cos(np.arange(matrix_k.shape[0]) + 0.5)
     try:
-        size = float(np.linalg.norm(scipy.sparse.linalg.splu(plain).solve(probe))) * float(np.max(np.abs(elements)))
+        scaled_norm = float(np.linalg.norm(scipy.sparse.linalg.splu(matrix_k).solve(probe))) * float(np.max(np.abs(elements)))
     except RuntimeError:  # exactly singular
-        size = np.inf
-    if not size < 1e11 * float(np.linalg.norm(probe)):
+        scaled_norm = np.inf
+    if not scaled_norm < 1e11 * float(np.linalg.norm(probe)):  # an estimate of the condition number
         raise np.linalg.LinAlgError(
             "an eigenvalue or singular value of a sparse matrix is repeated: it has no derivative. Use np.linalg.eigh or "
             "np.linalg.svd of the dense matrix for functions that are symmetric in the repeated values"
@@ -163,7 +163,7 @@ def _push_pairs(t: NDArray[Any], out: tuple[Any, ...], data: Array, *, pattern: 
         elements, bordered_pattern = _bordered_matrix(data, w[k], v[:, k], pattern)
         product = _sparse().product(t, v[:, k], pattern=pattern)
         pair_tangents.append(_sparse().solution(elements, np.concatenate([-product, np.zeros(1)]), pattern=bordered_pattern))
-    return np.stack([f[-1] for f in pair_tangents]), np.stack([f[:-1] for f in pair_tangents], axis=1)
+    return np.stack([pair[-1] for pair in pair_tangents]), np.stack([pair[:-1] for pair in pair_tangents], axis=1)
 
 
 scipy_sparse_linalg_eigenpairs_grad = general("scipy_sparse_linalg_eigenpairs", _pull_pairs).tangent(_push_pairs).not_batchable()

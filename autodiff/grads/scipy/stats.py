@@ -22,7 +22,7 @@ def _skewnorm_slope(x: NDArray[Any], a: NDArray[Any]) -> Any:
 
 
 def _invgauss_slope(x: NDArray[Any], mu: Any) -> Any:
-    """Return the derivative with respect to `mu`: two of its three terms cancel."""
+    """Return the derivative of the inverse Gaussian distribution function with respect to `mu`; two of three terms cancel."""
     return -2 / mu**2 * np.exp(2 / mu + sc.log_ndtr(-(x / mu + 1) / np.sqrt(x)))
 
 

@@ -90,13 +90,16 @@ def _eig_parts(out: Any, left: object, right: object, a: object, b: NDArray[Any]
 
 
 def _right_vectors(w: object, a: object, b: NDArray[Any] | None) -> Any:
-    """Return the right vectors in the order of the values."""
+    """Compute the right vectors; raise if their order differs from that of the values."""
     recomputed, v = scipy.linalg.eig(a, b)
     values, recomputed_values = to_values(w), to_values(recomputed)
     if not np.allclose(
         values, recomputed_values, rtol=0, atol=np.sqrt(np.finfo(values.dtype).eps) * np.max(np.abs(values), initial=1e-300)
     ):
-        raise scipy.linalg.LinAlgError("the order of the eigenvalues differs with and without vectors. Use scipy.linalg.eig")
+        raise scipy.linalg.LinAlgError(
+            "the derivative of eigenvalues needs their right eigenvectors, but SciPy returns both in different orders. Use "
+            "scipy.linalg.eig with right=True"
+        )
     return v
 
 
@@ -297,7 +300,7 @@ def _pull_rq(
 
 
 def _rq_pair(q: Any, r: NDArray[Any], reversed_a: Any, k: int) -> tuple[Any, Any]:
-    """Return q~ and r~. If q was not requested, q~ is computed from r, whose signs are LAPACK's choice."""
+    """Return q~ and r~. If q was not requested, q~ is computed from r, so that its signs match those of LAPACK."""
     square = _reverse_and_transpose(r[..., -k:], True, True)
     if q is not None:
         return _reverse_and_transpose(q[..., -k:, :], True, False), square

@@ -38,20 +38,24 @@ scipy_linalg_cholesky_grad = general(
 ).tangent(lambda t, out, a, lower=False, **_: cholesky_tangent(t, out, a, not lower))
 
 
+def _triangle_mask(n: int, lower: Any) -> Any:
+    mask = np.tri(n, dtype=bool)
+    return mask if lower else mask.T
+
+
 def _triangle(x: NDArray[Any], lower: bool) -> Any:
-    mask = np.tri(x.shape[-1], dtype=bool)
-    return np.where(mask if lower else mask.T, x, 0)
+    return np.where(_triangle_mask(x.shape[-1], lower), x, 0)
 
 
 @functools.cache
 def _keeps_other_triangle() -> bool:
-    """Whether SciPy leaves the other triangle unchanged; newer versions set it to zero."""
+    """Whether cho_factor leaves the other triangle unchanged; newer versions of SciPy set it to zero."""
     return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0])
 
 
 def _other_triangle(x: NDArray[Any], lower: bool) -> Any:
-    mask = np.tri(x.shape[-1], dtype=bool)
-    return np.where((mask if lower else mask.T) | (not _keeps_other_triangle()), 0, x)
+    """Return the elements that cho_factor copies unchanged: the other triangle, or none."""
+    return np.where(_triangle_mask(x.shape[-1], lower) | (not _keeps_other_triangle()), 0, x)
 
 
 def _cho_factor(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: bool, **_: object) -> Any:
@@ -103,12 +107,12 @@ def _upper(x: NDArray[Any]) -> Any:
 
 
 def permute(x: NDArray[Any], order: NDArray[Any], axis: int = -2) -> Any:
-    """Permute the rows of the matrices in a stack, or their columns."""
+    """Permute the rows of the matrices in a stack, or their columns for `axis` -1."""
     order = order[..., None] if axis == -2 else order[..., None, :]
     return np.take_along_axis(x, np.broadcast_to(order, (*x.shape[:-2], *order.shape[-2:])), axis)
 
 
-def _lu(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
+def _lu_cotangent(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
     """Return the cotangent of the product of `lower` and `upper`, given those of the factors."""
     k = lower.shape[-1]
     inverses = (np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k]))
@@ -145,7 +149,7 @@ def _pull_lu(g: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object
     if not a.size:
         return 0 * a
     gl, gu = (0 * x if part is None else part for part, x in zip(g[1:], (lower, upper), strict=True))
-    return permute(_lu(gl, gu, lower, upper), _row_order(order))
+    return permute(_lu_cotangent(gl, gu, lower, upper), _row_order(order))
 
 
 def _push_lu(t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], **_: object) -> Any:
@@ -169,7 +173,7 @@ def _lu_factor(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], **_: o
     k = min(a.shape[-2:])
     if not a.size or g[0] is None:
         return 0 * a
-    permuted_cotangent = _lu(_strictly_lower(g[0])[..., :k], _upper(g[0])[..., :k, :], *_unpack_lu(packed))
+    permuted_cotangent = _lu_cotangent(_strictly_lower(g[0])[..., :k], _upper(g[0])[..., :k, :], *_unpack_lu(packed))
     return permute(permuted_cotangent, np.argsort(banded_matrices.row_permutation(piv, a.shape[-2]), axis=-1))
 
 
@@ -196,8 +200,7 @@ def _ldl_parts(out: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
 
 def _is_in_triangle(blocks: NDArray[Any], lower: Operand | None) -> Any:
     """Return the mask of a triangle without the blocks."""
-    mask = np.tri(blocks.shape[-1], dtype=bool)
-    return (mask if lower else mask.T) & ~blocks
+    return _triangle_mask(blocks.shape[-1], lower) & ~blocks
 
 
 def _ldl(
@@ -247,7 +250,7 @@ scipy_linalg_ldl_grad = general("scipy_linalg_ldl", _ldl).tangent(_ldl_tangent)
 
 
 def _pull_polar(gu: Any, u: NDArray[Any], a: NDArray[Any]) -> Any:
-    """Return the cotangent of a, given that of the unitary factor: x = u^H du solves ``x p + p x = u^H da - da^H u``."""
+    """Return the cotangent of a, given that of the unitary factor. ``x = u^H du`` solves ``x p + p x = u^H da - da^H u``."""
     if a.shape[-2] < a.shape[-1]:
         return conj_transpose(_pull_polar(conj_transpose(gu), conj_transpose(u), conj_transpose(a)))
     p = np.matmul(conj_transpose(u), a)
@@ -299,7 +302,7 @@ scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_t
 
 
 def _balance(g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], separate: bool = False, **_: object) -> Any:
-    """The scales are powers of two, which are piecewise constant."""
+    """Return the cotangent of `a`. The scales are powers of two, hence piecewise constant."""
     scaling = out[1]
     return 0 * a if g[0] is None else matmul_chain(transpose(np.linalg.inv(scaling)), g[0], transpose(scaling))
 

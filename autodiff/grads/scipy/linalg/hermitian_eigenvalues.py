@@ -7,6 +7,7 @@ For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H 
 where F[i, j] is 1 / (w[j] - w[i]) for different eigenvalues and 0 for equal ones, and E[i, j] is 1 for equal ones, else 0. They
 extend the formulas of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
 (2008), to pairs.
+
 If only some eigenvalues are requested, all eigenvectors are computed, because the requested ones rotate towards the others. For
 equal eigenvalues see `autodiff.grads.linalg.spectral_decompositions`.
 """
@@ -92,7 +93,7 @@ class _Decomposition:
         self.inverse_b: Any = np.linalg.inv(hermitian_b) if self.type > 1 else None
 
     def _insert(self, selected_vectors: NDArray[Any], all_vectors: NDArray[Any]) -> Any:
-        """Return all vectors, with those of the result inserted."""
+        """Return all vectors, with those of the result in place of recomputed ones, whose signs or phases may differ."""
         offsets = np.arange(self.w.shape[-1]) - self.first[..., None]
         is_selected = (offsets >= 0) & (offsets < self.count)
         return np.where(is_selected[..., None, :], self.widen(selected_vectors), all_vectors)
@@ -201,7 +202,7 @@ def _declare_eigh(opname: str, **fixed: Any) -> Rule:
         return lambda t, out, *operands, **options: _push(position, t, out, *operands, **{**fixed, **options})
 
     def is_sequential(out: Any, options: dict[str, Any]) -> bool:
-        """Whether the elements of a batch are processed one after the other."""
+        """Whether the elements of a batch are processed sequentially."""
         w = out if fixed.get("eigvals_only") or options.get("eigvals_only") else out[0]
         if options.get("subset_by_index") is not None or options.get("subset_by_value") is not None:
             return True

@@ -47,7 +47,7 @@ def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
 
 
 def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: object, out: NDArray[Any]) -> Any:
-    """Compute `frechet_derivative`; raise if the blocks on the diagonal are not `out`, but on a different branch."""
+    """Compute `frechet_derivative`; raise if a diagonal block of a result differs from `out`, that is, is on another branch."""
     block_values: list[Any] = []
 
     def evaluate(block: object) -> Any:
@@ -270,9 +270,10 @@ scipy_linalg_solve_discrete_lyapunov_grad = general(
 
 
 class _Riccati:
-    """The derivatives of a solution x; `closed_loop` is c.
+    """The derivatives of a solution x with respect to the operands a, b, q, r, e, s, which have the positions 0 to 5.
 
-    In the derivative of the equation, the tangents of a and b are multiplied by the conjugate transpose of `left`.
+    `closed_loop` is c. In the derivative of the equation, the tangents of a and b are multiplied by the conjugate transpose of
+    `left`.
     """
 
     def __init__(
@@ -304,7 +305,7 @@ class _Riccati:
         return scipy.linalg.solve_continuous_lyapunov(loop_adjoint, -right)
 
     def pull(self, g: NDArray[Any]) -> Any:
-        """Return the cotangent of the equation, given that of x, whose Hermitian part alone matters because x is Hermitian."""
+        """Return the cotangent of the equation, given that of x. Only its Hermitian part contributes, because x is Hermitian."""
         inverse = np.linalg.inv(self.e)
         loop_conjugate = np.conjugate(np.matmul(inverse, self.closed_loop))
         right = matmul_chain(np.conjugate(inverse), (g + conj_transpose(g)) / 2, transpose(inverse))

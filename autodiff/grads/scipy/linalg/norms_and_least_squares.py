@@ -46,26 +46,26 @@ scipy_linalg_norm_grad = as_norm(
 
 
 def _cutoff(a: NDArray[Any], atol: object, rtol: object) -> Any:
-    """Return the fraction of the largest singular value below which SciPy treats others as 0."""
+    """Return the fraction of the largest singular value up to which SciPy discards singular values."""
     largest = np.linalg.norm(a, 2, axis=(-2, -1)) if a.size else np.zeros(a.shape[:-2])
     rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
     return rtol + (atol or 0.0) / np.where(largest > 0, largest, 1)
 
 
-def _plain(a: NDArray[Any]) -> Any:
+def _primal_value(a: NDArray[Any]) -> Any:
     return getattr(a, "raw_value", a)
 
 
 def _pull_pinv(
     g: tuple[Any, ...], out: tuple[Any, ...], a: NDArray[Any], atol: float | None = None, rtol: float | None = None, **_: object
 ) -> Any:
-    return 0 * a if g[0] is None else pinv_cotangent(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
+    return 0 * a if g[0] is None else pinv_cotangent(g[0], out[0], a, rtol=_cutoff(_primal_value(a), atol, rtol))
 
 
 def _push_pinv(
     t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], atol: float | None = None, rtol: float | None = None, **_: object
 ) -> Any:
-    return pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
+    return pinv_tangent(t, out[0], a, rtol=_cutoff(_primal_value(a), atol, rtol)), None
 
 
 scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pull_pinv).tangent(_push_pinv).not_batchable()
@@ -78,7 +78,7 @@ def _pull_pinvh(
     """Return the cotangent of the triangle; an upper triangle is the lower one of the conjugate transpose."""
     if g[0] is None:
         return 0 * a
-    cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
+    cut = _cutoff_of_triangle(_primal_value(a), atol, rtol, lower)
     cotangent = pinv_cotangent(g[0], out[0], a if lower else conj_transpose(a), hermitian=True, rtol=cut)
     return cotangent if lower else conj_transpose(cotangent)
 
@@ -87,7 +87,7 @@ def _push_pinvh(
     t: NDArray[Any], out: tuple[Any, ...], a: NDArray[Any], atol: float | None = None, rtol: float | None = None,
     lower: bool = True, **_: object,
 ) -> Any:  # fmt: skip
-    cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
+    cut = _cutoff_of_triangle(_primal_value(a), atol, rtol, lower)
     a, t = (a, t) if lower else (conj_transpose(a), conj_transpose(t))
     return pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
 
@@ -111,7 +111,7 @@ def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: o
             "scipy.linalg.null_space: the matrix is rank-deficient, so the basis has no derivative. Nearby matrices have a "
             "smaller null space"
         )
-    projected = np.matmul(conj_transpose(np.conjugate(_plain(out))), _plain(g))
+    projected = np.matmul(conj_transpose(np.conjugate(_primal_value(out))), _primal_value(g))
     if np.max(np.abs(projected - conj_transpose(projected))) > 1e3 * np.finfo(projected.dtype).eps * np.max(np.abs(projected)):
         raise TypeError(
             "scipy.linalg.null_space: the basis is not unique, and functions that depend on its choice have no derivative. "
@@ -133,9 +133,9 @@ scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _pull_null_spa
 
 
 def _numpy_results(out: tuple[Any, ...], a: NDArray[Any], cond: Any) -> tuple[Any, float]:
-    """Return the results in NumPy's shapes, and the cutoff."""
+    """Return the results in the shapes of ``np.linalg.lstsq``, and the cutoff."""
     x, residues, rank, *values = out
-    if not values and int(_plain(rank)) < min(a.shape):
+    if not values and int(_primal_value(rank)) < min(a.shape):
         raise TypeError("scipy.linalg.lstsq: lapack_driver='gelsy' is differentiable only for full rank. Use 'gelsd'")
     cond = float(np.finfo(x.dtype).eps) if cond is None else cond
     return (x, np.reshape(residues, (-1,)), rank, values[0] if values else np.linalg.svd(a, compute_uv=False)), cond

@@ -42,11 +42,11 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
     """
 
     def pull(position: int, g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], **options: object) -> Any:
-        single, (g, x) = as_columns(b, g, out)
+        is_vector, (g, x) = as_columns(b, g, out)
         solution = _solve_stack(lambda right: solve_transposed(a, right, **options), a.ndim, g)
         if position == 0:
             return pull_matrix(solution, x, a, **options)
-        return solution[..., 0] if single else solution
+        return solution[..., 0] if is_vector else solution
 
     def push(
         position: int,
@@ -57,12 +57,12 @@ def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, appl
         batched: bool = False,
         **options: object,
     ) -> Any:
-        single, (x,) = as_columns(b, out)
-        t = t[..., None] if single and position else t
+        is_vector, (x,) = as_columns(b, out)
+        t = t[..., None] if is_vector and position else t
         t = pad_ndim(t, x.ndim) if batched else t
         right = t if position else -apply(t, x, **options)
         solution = _solve_stack(lambda right: solve(a, right, **options), a.ndim, right)
-        return solution[..., 0] if single else solution
+        return solution[..., 0] if is_vector else solution
 
     return (
         general(opname, lambda *args, **o: pull(0, *args, **o), lambda *args, **o: pull(1, *args, **o))
@@ -248,7 +248,7 @@ scipy_linalg_solveh_banded_grad = _declare_solver(
 # solve_toeplitz ignores the first element of r, because that of c is in the corner of the matrix.
 
 
-def _along_diagonals(m: Any) -> Any:
+def _diagonal_sums(m: Any) -> Any:
     """Return the sums along the main diagonal and each diagonal below it."""
     n = m.shape[-1]
     columns = np.arange(n)
@@ -262,8 +262,8 @@ def _replace_first(c: NDArray[Any], r: Any) -> Any:
 
 
 def _solve_transposed_toeplitz(g: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any]) -> Any:
-    single, (g,) = as_columns(b, g)
-    return single, scipy.linalg.solve_toeplitz((_replace_first(c, r), c), g)
+    is_vector, (g,) = as_columns(b, g)
+    return is_vector, scipy.linalg.solve_toeplitz((_replace_first(c, r), c), g)
 
 
 def _pull_toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Array, b: NDArray[Any]) -> Any:
@@ -273,21 +273,21 @@ def _pull_toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: 
     _, (x,) = as_columns(b, out)
     outer = -np.matmul(y, transpose(x))
     if position == 0:
-        return _along_diagonals(outer)
-    return _along_diagonals(transpose(outer)) * (np.arange(r.shape[-1]) > 0)
+        return _diagonal_sums(outer)
+    return _diagonal_sums(transpose(outer)) * (np.arange(r.shape[-1]) > 0)
 
 
 def _pull_toeplitz_right(g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: object, b: NDArray[Any], **_: object) -> Any:
-    single, y = _solve_transposed_toeplitz(g, c, r, b) if out.size else (False, g)
-    return y[..., 0] if single else y
+    is_vector, y = _solve_transposed_toeplitz(g, c, r, b) if out.size else (False, g)
+    return y[..., 0] if is_vector else y
 
 
 def _push_toeplitz(matrix_tangent: Any, out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
-    single, (x,) = as_columns(b, out)
+    is_vector, (x,) = as_columns(b, out)
     if not out.size:
         return 0 * out
     solution = -scipy.linalg.solve_toeplitz((c, r), np.matmul(matrix_tangent, x))
-    return solution[..., 0] if single else solution
+    return solution[..., 0] if is_vector else solution
 
 
 scipy_linalg_solve_toeplitz_grad = general(

@@ -31,40 +31,40 @@ def _declare_inverse(name: str, parameters: str, density: Density, sign: int = 1
 
 
 # Binomial, negative binomial and Poisson distributions, as functions of the probability or the mean; counts are truncated
-def _binomial(k: Any, n: Any, p: Any) -> Any:
+def _binomial_density(k: Any, n: Any, p: Any) -> Any:
     return beta_density(np.floor(k) + 1, n - np.floor(k), p)
 
 
-def _negative_binomial(k: Any, n: Any, p: Any) -> Any:
+def _negative_binomial_density(k: Any, n: Any, p: Any) -> Any:
     return beta_density(n * 1.0, k + 1.0, p)
 
 
-def _poisson(k: Any, mean: Any) -> Any:
+def _poisson_density(k: Any, mean: Any) -> Any:
     return gamma_density(np.floor(k) + 1, mean)
 
 
-special_bdtr_grad = _declare_distribution("bdtr", "k n", _binomial, -1)
-special_bdtrc_grad = _declare_distribution("bdtrc", "k n", _binomial)
-special_bdtri_grad = _declare_inverse("bdtri", "k n", _binomial, -1)
-special_nbdtr_grad = _declare_distribution("nbdtr", "k n", _negative_binomial)
-special_nbdtrc_grad = _declare_distribution("nbdtrc", "k n", _negative_binomial, -1)
-special_nbdtri_grad = _declare_inverse("nbdtri", "k n", _negative_binomial)
-special_pdtr_grad = _declare_distribution("pdtr", "k", _poisson, -1)
-special_pdtrc_grad = _declare_distribution("pdtrc", "k", _poisson)
-special_pdtri_grad = _declare_inverse("pdtri", "k", _poisson, -1)
+special_bdtr_grad = _declare_distribution("bdtr", "k n", _binomial_density, -1)
+special_bdtrc_grad = _declare_distribution("bdtrc", "k n", _binomial_density)
+special_bdtri_grad = _declare_inverse("bdtri", "k n", _binomial_density, -1)
+special_nbdtr_grad = _declare_distribution("nbdtr", "k n", _negative_binomial_density)
+special_nbdtrc_grad = _declare_distribution("nbdtrc", "k n", _negative_binomial_density, -1)
+special_nbdtri_grad = _declare_inverse("nbdtri", "k n", _negative_binomial_density)
+special_pdtr_grad = _declare_distribution("pdtr", "k", _poisson_density, -1)
+special_pdtrc_grad = _declare_distribution("pdtrc", "k", _poisson_density)
+special_pdtri_grad = _declare_inverse("pdtri", "k", _poisson_density, -1)
 
 
 # Chi-square, F, gamma and Student's distributions
-def _chi_square(v: NDArray[Any], x: NDArray[Any]) -> Any:
+def _chi_square_density(v: NDArray[Any], x: NDArray[Any]) -> Any:
     return 0.5 * gamma_density(0.5 * v, 0.5 * x)
 
 
-def _f(dfn: Any, dfd: Any, x: NDArray[Any]) -> Any:
+def _f_density(dfn: Any, dfd: Any, x: NDArray[Any]) -> Any:
     total = dfd + dfn * x
     return beta_density(0.5 * dfn, 0.5 * dfd, dfn * x / total) * (dfn * dfd / total**2)
 
 
-def _student(df: Operand, t: NDArray[Any]) -> Any:
+def _student_density(df: Operand, t: NDArray[Any]) -> Any:
     return np.exp(-sc.betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - 0.5 * (df + 1) * np.log1p(t * t / df))
 
 
@@ -109,9 +109,9 @@ def _declare_full_inverse(name: str, slopes: Sequence[Density], sign: int = 1) -
     return special(name, *formulas, lambda g, out, *arguments: sign * g / density(*arguments[:-1], out))
 
 
-_CHI_SQUARE = (_chi_square_slope, _chi_square)
-_F = (partial(_f_slope, 0), partial(_f_slope, 1), _f)
-_STUDENT = (_student_slope, _student)
+_CHI_SQUARE = (_chi_square_slope, _chi_square_density)
+_F = (partial(_f_slope, 0), partial(_f_slope, 1), _f_density)
+_STUDENT = (_student_slope, _student_density)
 _GAMMA = (
     lambda a, b, x: x * gamma_density(b, a * x),
     lambda a, b, x: gammainc_slope(b, a * x),
@@ -325,7 +325,7 @@ special_log1mexp_grad = special("_log1mexp", lambda g, out, x: -g * np.exp(x - o
 
 
 # The noncentral chi-square distribution is a mixture, with Poisson weights, of chi-square distributions with 2 more degrees of
-# freedom each. Its derivative with respect to the noncentrality is half the difference to the one with 2 more.
+# freedom each. Its derivative with respect to the noncentrality is half the difference between df + 2 and df degrees.
 special_ncx2_pdf_grad = special(
     "_ncx2_pdf",
     lambda g, out, x, df, nc: g * (out * ((0.5 * df - 1) / x - 0.5) + 0.5 * nc / x * sc._ufuncs._ncx2_pdf(x, df + 2.0, nc)),
@@ -428,8 +428,8 @@ special_ncf_isf_grad = special(
 
 
 # ---------------------------------------------------------------------------------- unknown
-# The derivative of a function that solves for a parameter is known only if that with respect to the parameter is. SciPy computes
-# ncfdtrinc to six digits only, too few to check a derivative.
+# Most of these functions solve for a parameter, so they need the derivative of the distribution function with respect to it,
+# which is unknown. SciPy computes ncfdtrinc to six digits only, too few to check a derivative.
 for _name, _arguments in {
     "bdtrik": "y n p",
     "bdtrin": "k y p",

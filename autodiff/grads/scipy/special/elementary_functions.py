@@ -259,12 +259,14 @@ def _push_weights(
 scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _pull_terms, _pull_weights).tangent(_push_terms, _push_weights)
 
 
-def _over_all(formula: Callable[..., Any]) -> Any:
+def _along_all_axes(formula: Callable[..., Any]) -> Any:
     """Return a formula with None as the default of `axis`."""
     return functools.partial(formula, axis=None)
 
 
-scipy_special_softmax_grad = general("scipy_special_softmax", _over_all(softmax_product)).tangent(_over_all(softmax_product))
-scipy_special_log_softmax_grad = general("scipy_special_log_softmax", _over_all(pull_log_softmax)).tangent(
-    _over_all(push_log_softmax)
+scipy_special_softmax_grad = general("scipy_special_softmax", _along_all_axes(softmax_product)).tangent(
+    _along_all_axes(softmax_product)
+)
+scipy_special_log_softmax_grad = general("scipy_special_log_softmax", _along_all_axes(pull_log_softmax)).tangent(
+    _along_all_axes(push_log_softmax)
 )

@@ -47,7 +47,7 @@ def _reduce_angle(phi: Any, m: object) -> tuple[Any, Any, Any, Any]:
 
 
 def _add_complete(num_pi: Any, complete: Any, incomplete: Any) -> Any:
-    """Add two complete integrals per multiple of pi; they may be infinite if there is none."""
+    """Add two complete integrals per multiple of pi; without a multiple they may be infinite, and are not used."""
     return np.where(num_pi == 0, 0, 2 * num_pi * np.where(num_pi == 0, 0, complete)) + incomplete
 
 
@@ -99,9 +99,12 @@ special_ellipj_grad = special_multi_output(
 
 
 # Carlson's symmetric integrals are homogeneous: the sum of each argument times the derivative with respect to it is a multiple of
-# the integral, which gives the derivative with respect to the last argument. The functions `*_slope` are with respect to x.
+# the integral, which gives the derivative with respect to the last argument. The functions `*_slope` differentiate in x.
 def _rc_slope(out: NDArray[Any], x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """On the branch cut, where the integral is a principal value, use the closed form, which is singular at x = y."""
+    """Return the derivative of ``elliprc``.
+
+    On the branch cut the integral is a principal value, so the closed form is used, which is singular at x = y.
+    """
     on_cut = (np.real(y) < 0) & (np.imag(y) == 0)
     closed_form = (1 / np.sqrt(np.where(on_cut, x, 1)) - out) / np.where(on_cut, 2 * (x - y), 1)
     off_cut_y = np.where(on_cut, 1, y)
