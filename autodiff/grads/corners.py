@@ -339,27 +339,28 @@ class _ReductionCorners:
         total = functools.partial(np.sum, axis=axis, keepdims=bool(keepdims))
         return choice_tangent(tangent, t, out, is_corner, (full_out, x), deviation, self.rule.opname, total)
 
-    def pull(self, position: int, g: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
-        """Process a batch of cotangents by the weights, unless a corner is recorded."""
+    def pull_batch(self, position: int, g: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
+        """Return the cotangents of a batch, or NotImplemented if a corner is recorded."""
         is_recorded = position == 0 and not others and isinstance(g, Value)
-        return self._by_weights(
+        return self._compute_batch(
             is_recorded, out, x, options, x, lambda: pull_reduction(self.rule, position, g, out, x, *others, **options)
         )
 
-    def push(self, tangents: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
-        """Process a batch of tangents."""
+    def push_batch(self, tangents: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
+        """Return the tangents of a batch, or NotImplemented if a corner is recorded."""
         is_recorded = not others and _any_recorded(out, x)
-        return self._by_weights(
+        return self._compute_batch(
             is_recorded, out, x, options, out, lambda: push_reduction(self.rule, tangents, out, x, *others, **options)
         )
 
-    def _by_weights(
-        self, is_recorded: bool, out: Any, x: Any, options: dict[str, Any], like: Any, compute: Callable[[], Any]
+    def _compute_batch(
+        self, is_recorded: bool, out: Any, x: Any, options: dict[str, Any], value: Any, compute: Callable[[], Any]
     ) -> Any:
+        """Call `compute`, which ignores corners, unless a corner is recorded. `value` is an operand of `without_slope`."""
         if not is_recorded:
             return compute()
         if higher_derivatives.get() is not None:
-            return bind(without_slope, (compute(), like), {})
+            return bind(without_slope, (compute(), value), {})
         return NotImplemented if self._has_corner(out, x, **options) else compute()
 
     def _has_corner(
@@ -373,7 +374,7 @@ def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., A
     corners = _ReductionCorners(rule, shares, corner)
     rule.formulas = [corners.pull_elements, *rule.formulas[1:]]
     rule.tangents = [corners.push_elements, *rule.tangents[1:]]
-    return rule.not_batchable().batched(corners.pull, corners.push)
+    return rule.not_batchable().batched(corners.pull_batch, corners.push_batch)
 
 
 def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any] = lambda out, *_, **__: out) -> Rule:
@@ -412,7 +413,7 @@ def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any
         axes = reduced_axes(x, axis)
 
         def broadcast(y: NDArray[Any]) -> Any:
-            if y.ndim <= out.ndim:
+            if y.ndim <= out.ndim:  # no batch axis
                 return restore_axes(y, x, axis, keepdims)
             shape = tuple([1 if i + 1 in axes else n for i, n in enumerate(x.shape)])
             return y if keepdims or not x.ndim else np.reshape(y, (y.shape[0], *shape))

@@ -1,7 +1,7 @@
 """Rules of Fourier transforms: those of NumPy, and the declarations for those of SciPy.
 
-A Fourier transform is linear and its matrix is symmetric, so the contribution is the same transform of the cotangent, without
-conjugation, cut or padded to the length of the operand. In transforms between real numbers and half a spectrum, each frequency
+A Fourier transform is linear and its matrix is symmetric. Its transpose is therefore the same transform, without conjugation,
+cut or padded to the length of the operand. In transforms between real numbers and half a spectrum, each frequency
 strictly between zero and the highest represents two.
 
 The transposed transforms `pull_*` take the module of the transforms, ``np.fft`` or ``scipy.fft``.

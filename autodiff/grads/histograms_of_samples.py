@@ -61,10 +61,12 @@ histogram_bin_edges_grad = general("histogram_bin_edges", _pull_edges).tangent(_
 def _bin_indices(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
     """Return the flat index of the bin of each sample, and whether the sample is in a bin."""
     bin_indices, inside = 0, True
-    for column, edge in zip(map(ensure_array, columns), map(ensure_array, edges), strict=True):
-        bin_index = np.where(column == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, column, side="right") - 1)
-        bin_indices = bin_indices * (edge.shape[0] - 1) + bin_index
-        inside = (column >= edge[0]) & (column <= edge[-1]) & inside
+    for column, axis_edges in zip(map(ensure_array, columns), map(ensure_array, edges), strict=True):
+        bin_index = np.where(
+            column == axis_edges[-1], axis_edges.shape[0] - 2, np.searchsorted(axis_edges, column, side="right") - 1
+        )
+        bin_indices = bin_indices * (axis_edges.shape[0] - 1) + bin_index
+        inside = (column >= axis_edges[0]) & (column <= axis_edges[-1]) & inside
     return np.where(inside, bin_indices, 0), inside
 
 
@@ -89,14 +91,14 @@ def _pull_columns(
 ) -> list[Any]:
     """Return the cotangent of each column from those of the bins and edges."""
     cotangents = []
-    for axis, (column, edge) in enumerate(zip(columns, out[1:], strict=True)):
-        total = np.zeros(edge.shape, edge.dtype) if g[1 + axis] is None else g[1 + axis]
+    for axis, (column, axis_edges) in enumerate(zip(columns, out[1:], strict=True)):
+        edges_cotangent = np.zeros(axis_edges.shape, axis_edges.dtype) if g[1 + axis] is None else g[1 + axis]
         if density and g[0] is not None:
             others = tuple([i for i, _ in enumerate(columns) if i != axis])
-            # the density of a bin falls with its width: with its right edge, and against its left edge
-            decrease, zero = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
-            total = total + np.concatenate([decrease, zero]) - np.concatenate([zero, decrease])
-        cotangents.append(_pull_edges(total, edge, column, bins[axis], range[axis]))
+            # the density of a bin falls as it widens: as its right edge rises or its left edge falls
+            decrease, zero = np.sum(g[0] * out[0], axis=others) / np.diff(axis_edges), np.zeros(1)
+            edges_cotangent = edges_cotangent + np.concatenate([decrease, zero]) - np.concatenate([zero, decrease])
+        cotangents.append(_pull_edges(edges_cotangent, axis_edges, column, bins[axis], range[axis]))
     return cotangents
 
 

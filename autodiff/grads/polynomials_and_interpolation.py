@@ -167,10 +167,10 @@ def _poly(g: NDArray[Any], out: NDArray[Any], roots: NDArray[Any]) -> Any:
     """Contract with the derivatives: with respect to a root, minus the polynomial of the other roots."""
     if roots.ndim == 2:
         return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic_derivatives(out, roots)))
-    z = np.ravel(roots)
-    if z.size < 2:
-        return -g[1:] if z.size else np.zeros_like(z)
-    others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
+    flat_roots = np.ravel(roots)
+    if flat_roots.size < 2:
+        return -g[1:] if flat_roots.size else np.zeros_like(flat_roots)
+    others = [np.concatenate([flat_roots[:i], flat_roots[i + 1 :]]) for i in range(flat_roots.size)]
     return np.stack([-np.sum(g[1:] * _monic_from_roots(other_roots)) for other_roots in others])
 
 
@@ -178,10 +178,10 @@ def _poly_tangent(t: NDArray[Any], out: Any, roots: Any) -> Any:
     if roots.ndim == 2:
         coefficient_tangents = [np.sum(slope * t) for slope in _characteristic_derivatives(out, roots)]
         return np.stack([np.zeros_like(coefficient_tangents[0]), *coefficient_tangents])
-    z, t = np.ravel(roots), np.ravel(t)
-    if z.size < 2:
-        return np.concatenate([np.zeros(1), -t]) if z.size else _poly(t, out, roots) + 0.0
-    others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
+    flat_roots, t = np.ravel(roots), np.ravel(t)
+    if flat_roots.size < 2:
+        return np.concatenate([np.zeros(1), -t]) if flat_roots.size else _poly(t, out, roots) + 0.0
+    others = [np.concatenate([flat_roots[:i], flat_roots[i + 1 :]]) for i in range(flat_roots.size)]
     slopes = np.stack([np.concatenate([np.zeros(1), -_monic_from_roots(other_roots)]) for other_roots in others])
     return np.sum(t[:, None] * slopes, axis=0)
 
@@ -260,8 +260,8 @@ def _geomspace(position: int) -> tuple[Any, Any]:
     return formula, tangent
 
 
-_start, _stop = _geomspace(0), _geomspace(1)
-geomspace_grad = general("geomspace", _start[0], _stop[0]).tangent(_start[1], _stop[1])
+_geomspace_start, _geomspace_stop = _geomspace(0), _geomspace(1)
+geomspace_grad = general("geomspace", _geomspace_start[0], _geomspace_stop[0]).tangent(_geomspace_start[1], _geomspace_stop[1])
 
 
 # --------------------------------------------------------------------------------------- interpolation

@@ -46,7 +46,7 @@ def unbroadcast(cotangent: Array, shape: tuple[int, ...]) -> Any:
     if num_extra > 0 and broadcast_shape[num_extra:] == shape:
         return np.add.reduce(cotangent, axis=0 if num_extra == 1 else tuple(range(num_extra)))
     if num_extra < 0 or any(n not in (1, m) for n, m in zip(shape, broadcast_shape[num_extra:], strict=True)):
-        return _repeat(cotangent, shape)
+        return _repeat(cotangent, shape)  # a cotangent smaller than the operand
     if num_extra:
         cotangent = np.add.reduce(cotangent, axis=tuple(range(num_extra)))
     axes = tuple([i for i, n in enumerate(shape) if n == 1 and broadcast_shape[num_extra + i] != 1])
@@ -102,10 +102,10 @@ def conform(contribution: Any, operand: Any) -> Any:
     """
     if type(contribution) in ops.FLOAT_SCALARS and type(contribution) is type(operand):
         return contribution
-    plain = contribution.raw_value if isinstance(contribution, Value) else contribution
-    if plain.shape != operand.shape:
+    value = contribution.raw_value if isinstance(contribution, Value) else contribution
+    if value.shape != operand.shape:
         contribution = unbroadcast(contribution, operand.shape)
-    return contribution if plain.dtype is operand.dtype else _astype(contribution, operand.dtype)
+    return contribution if value.dtype is operand.dtype else _astype(contribution, operand.dtype)
 
 
 def conform_batch(contributions: NDArray[Any], operand: Array, count: int) -> Any:

@@ -81,7 +81,7 @@ class RuleErrors:
         self.rule_calls: list[tuple[int, Any]] = []
         actions = np.geterr()
         self._raised: Sequence[str] = ()
-        if actions == _DEFAULT_ERRSTATE:  # the code below takes as long as a small rule
+        if actions == _DEFAULT_ERRSTATE:  # a fast path: the code below takes as long as a small rule
             self._errstate: Any = np.errstate(call=self._warn, divide="call", over="call", invalid="call")
             return
         self._raised = [kind for kind, action in actions.items() if action == "raise"] if raising else ()
@@ -102,9 +102,8 @@ class RuleErrors:
             error.add_note(
                 f"in the derivative of {self.current_node.opname}, whose operands have shapes {shapes}{self._location()}"
             )
-        self.current_node = self._errstate = (
-            None  # breaks a reference cycle, so that graphs are freed without the garbage collector
-        )
+        # Break a reference cycle, so that graphs are freed without the garbage collector.
+        self.current_node = self._errstate = None
 
     def run(self, function: Callable[..., Any], *args: object) -> Any:
         """Call a function within this context."""

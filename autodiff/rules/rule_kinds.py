@@ -49,8 +49,8 @@ def reduction(opname: str, *weights: Formula | None, initial: Formula | None = N
     """Declare a reduction along ``axis`` by its partial derivatives.
 
     For each operand, ``weights(out, *operands, axis=..., ...)`` returns the partial derivatives of the output with
-    respect to each element of the operand, in a form that broadcasts against it, or None if all are one; `out`
-    keeps the reduced axes with length one. `initial` does the same for the initial value, which is the second operand.
+    respect to its elements, in a form that broadcasts against it, or None if all are one. Here `out` keeps the reduced
+    axes with length one. `initial` does the same for the initial value, which is the second operand.
     """
     rule = Rule(opname, "reduction", (), ())
     formula_pairs = [_reduction_formulas(rule, w) if w else (None, None) for w in weights]

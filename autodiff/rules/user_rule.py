@@ -127,8 +127,8 @@ def _create_rule(
                 f"rule: derivative= applies to elementwise operations, not to kind {kind!r}. Pass jacobian= or formulas"
             )
         formulas = [
-            d and functools.partial(_pull_derivative, opname, d)
-            for d in _list_per_operand("derivative", derivative, count, opname)
+            slope and functools.partial(_pull_derivative, opname, slope)
+            for slope in _list_per_operand("derivative", derivative, count, opname)
         ]
         return Rule(opname, "elementwise", formulas, formulas)
     if jacobian is not None:
@@ -136,9 +136,8 @@ def _create_rule(
             raise ValueError(f"rule: jacobian= applies to general operations, not to kind {kind!r}. Pass formulas or derivative=")
         operand_jacobians = list(enumerate(_list_per_operand("jacobian", jacobian, count, opname)))
         pullbacks = [j and functools.partial(_pull_jacobian, opname, k, j) for k, j in operand_jacobians]
-        return Rule(
-            opname, "general", pullbacks, [j and functools.partial(_push_jacobian, opname, k, j) for k, j in operand_jacobians]
-        )
+        pushforwards = [j and functools.partial(_push_jacobian, opname, k, j) for k, j in operand_jacobians]
+        return Rule(opname, "general", pullbacks, pushforwards)
     kind = kind or "general"
     pullbacks = [f and functools.partial(_as_view, f) for f in formulas]
     return Rule(opname, kind, pullbacks, formulas if kind == "elementwise" else tangents)

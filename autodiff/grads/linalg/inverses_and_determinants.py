@@ -5,8 +5,8 @@ differentiation" (2008).
 
 The derivative of a determinant is the matrix of cofactors, a polynomial of the elements. For a regular matrix it is the
 determinant times the transposed inverse. Near singular matrices the terms of that product cancel, more so in higher orders.
-There the matrix is transformed by its singular vectors into a regular block of large singular values and a small block, whose
-cofactors are computed by products and sums alone. No divisor can vanish, so derivatives of all orders are correct.
+There the singular vectors transform the matrix into a regular block of large singular values and a small block. The cofactors
+of the small block are computed by products and sums alone. No divisor can vanish, so derivatives of all orders are correct.
 """
 
 from __future__ import annotations

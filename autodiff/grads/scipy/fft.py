@@ -1,7 +1,7 @@
 """Rules of ``scipy.fft``.
 
-Sine and cosine transforms of the types I and IV are symmetric; those of the types II and III are transposes of each other,
-except for factors at the ends, where an element represents one cosine and the others two (G. Strang, "The discrete cosine
+Sine and cosine transforms of the types I and IV are symmetric; those of the types II and III are transposes of each other. This
+holds up to factors at the ends: an element represents one cosine there, and two elsewhere (G. Strang, "The discrete cosine
 transform", 1999). ``orthogonalize=True`` removes these factors for every norm.
 """
 

@@ -115,18 +115,18 @@ def permute(x: NDArray[Any], order: NDArray[Any], axis: int = -2) -> Any:
 def _lu_cotangent(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
     """Return the cotangent of the product of `lower` and `upper`, given those of the factors."""
     k = lower.shape[-1]
-    inverses = (np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k]))
+    lower_inverse, upper_inverse = np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k])
     inner = np.matmul(transpose(lower), gl) - np.matmul(gu, transpose(upper))
     if lower.shape[-2] <= upper.shape[-1]:
-        inner_cotangent, outer_cotangent = _strictly_lower(inner), np.matmul(transpose(inverses[0]), gu)
+        inner_cotangent, outer_cotangent = _strictly_lower(inner), np.matmul(transpose(lower_inverse), gu)
         padding = np.zeros((*outer_cotangent.shape[:-1], upper.shape[-1] - k))
         return outer_cotangent + np.concatenate(
-            [matmul_chain(transpose(inverses[0]), inner_cotangent, transpose(inverses[1])), padding], axis=-1
+            [matmul_chain(transpose(lower_inverse), inner_cotangent, transpose(upper_inverse)), padding], axis=-1
         )
-    inner_cotangent, outer_cotangent = _upper(-inner), np.matmul(gl, transpose(inverses[1]))
+    inner_cotangent, outer_cotangent = _upper(-inner), np.matmul(gl, transpose(upper_inverse))
     padding = np.zeros((*outer_cotangent.shape[:-2], lower.shape[-2] - k, k))
     return outer_cotangent + np.concatenate(
-        [matmul_chain(transpose(inverses[0]), inner_cotangent, transpose(inverses[1])), padding], axis=-2
+        [matmul_chain(transpose(lower_inverse), inner_cotangent, transpose(upper_inverse)), padding], axis=-2
     )
 
 

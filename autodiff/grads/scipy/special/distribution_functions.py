@@ -272,9 +272,9 @@ def _smirnov_slope(n: Operand, x: NDArray[Any]) -> Any:
     inside = above > 0
     above = np.where(inside, above, 1)
     log_binomial = sc.gammaln(n + 1) - sc.gammaln(j + 1) - sc.gammaln(np.maximum(n - j, 0) + 1)
-    size = np.exp(log_binomial + (n - j - 1) * np.log(above) + (j - 2) * np.log(below))
+    factor = np.exp(log_binomial + (n - j - 1) * np.log(above) + (j - 2) * np.log(below))
     slope = above * below + x[..., None] * ((j - 1) * above - (n - j) * below)
-    return np.sum(np.where(inside, size * slope, 0), axis=-1)
+    return np.sum(np.where(inside, factor * slope, 0), axis=-1)
 
 
 special_kolmogorov_grad = special("kolmogorov", lambda g, out, x: g * _kolmogorov_slope(x))

@@ -98,8 +98,8 @@ special_ellipj_grad = special_multi_output(
 )
 
 
-# Carlson's symmetric integrals are homogeneous: the sum of each argument times the derivative with respect to it is a multiple of
-# the integral, which gives the derivative with respect to the last argument. The functions `*_slope` differentiate in x.
+# Carlson's symmetric integrals are homogeneous: the sum of each argument times its derivative is a multiple of the integral. This
+# gives the derivative with respect to the last argument. The functions `*_slope` differentiate with respect to x.
 def _rc_slope(out: NDArray[Any], x: NDArray[Any], y: NDArray[Any]) -> Any:
     """Return the derivative of ``elliprc``.
 

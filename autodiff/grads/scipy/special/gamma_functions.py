@@ -50,8 +50,9 @@ def gammainc_slope(a: NDArray[Any], x: NDArray[Any]) -> Any:
     x = np.where(is_constant, 1.0, x)
     is_lower = stop_gradient(x) < np.maximum(stop_gradient(a), 1)
     sign = np.where(is_lower, -1.0, 1.0)
-    spread = np.minimum(np.where(is_lower, a, x), np.sqrt(np.where(is_lower, a, x)))
-    rate = np.maximum(np.abs(a - x) * (is_lower == (x < a)), spread)
+    # Beyond the mode the density decays in log(t) at the rate abs(a - x); near the mode, at the inverse of its width.
+    inverse_width = np.minimum(np.where(is_lower, a, x), np.sqrt(np.where(is_lower, a, x)))
+    rate = np.maximum(np.abs(a - x) * (is_lower == (x < a)), inverse_width)
     max_log = _column(stop_gradient(np.log(x + 50 * np.sqrt(x) + 800)))  # beyond it the density underflows
 
     def density(y: NDArray[Any]) -> Any:
@@ -97,10 +98,10 @@ def hurwitz_slope(s: NDArray[Any], q: NDArray[Any]) -> Any:
     """Return the derivative of Hurwitz's zeta function with respect to `s`, by the Euler-Maclaurin formula, DLMF 25.11.28."""
     n = np.arange(float(_TERMS))
     base = _column(q) + n
-    first = -np.sum(np.log(base) * base ** -_column(s), axis=-1)
+    leading_terms = -np.sum(np.log(base) * base ** -_column(s), axis=-1)
     w = q + float(_TERMS)
     log, power = np.log(w), w**-s
-    total = first - w * power * (log / (s - 1) + 1 / (s - 1) ** 2) - 0.5 * log * power
+    total = leading_terms - w * power * (log / (s - 1) + 1 / (s - 1) ** 2) - 0.5 * log * power
     product, slope = s * 1.0, 1.0  # s (s + 1) ... (s + 2 k - 2), and its derivative
     for k, bernoulli in enumerate(_BERNOULLI, 1):
         weight = bernoulli / math.factorial(2 * k) * w ** (1 - 2 * k)
