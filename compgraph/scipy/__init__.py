@@ -1,7 +1,7 @@
-"""Calls of SciPy's functions with nodes: a policy for each public function.
+"""Handlers for calls of SciPy's functions with nodes, defined by one policy per SciPy module.
 
-For each module of SciPy (a family, such as ``scipy.linalg``), a module here has its policy, and replacements of functions. Rules
-are in `autodiff.grads.scipy`. The policy of a family is registered after that module of SciPy has been imported.
+Each module of SciPy (a family, such as ``scipy.linalg``) has a module here with its policy and its replacement functions. The
+policy is registered after SciPy's module has been imported. Derivative rules are in `autodiff.grads.scipy`.
 """
 
 from . import banded_matrices

@@ -1,8 +1,8 @@
 """LAPACK's storage formats: banded matrices as diagonals, and permutations as row exchanges.
 
 A matrix `a` of shape ``(n, n)`` with `lower` diagonals below the main one and `upper` above it is stored as ``bands`` of shape
-``(lower + upper + 1, n)``, where ``bands[upper + i - j, j] = a[i, j]``. The functions call NumPy on whole arrays, so they record
-on nodes. Leading axes are stacks of matrices.
+``(lower + upper + 1, n)``, where ``bands[upper + i - j, j] = a[i, j]``. The functions call NumPy on whole arrays, so they
+also accept nodes. Leading axes are stacks of matrices.
 """
 
 from __future__ import annotations

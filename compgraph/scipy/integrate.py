@@ -68,9 +68,9 @@ def _simpson(y: NDArray[Any], x: NDArray[Any] | None = None, *, dx: Any = 1.0, a
     return _odd_simpson(y[..., :-1], None if x is None else x[..., :-1], dx) + _last_interval(y, x, dx)
 
 
-_AUTODIFF = "`import autodiff`, which implements it for nodes"
-_STEPS = "scipy.integrate.solve_ivp, which records its steps"
-_QUAD = "scipy.integrate.quad or quad_vec, or fixed_quad for a smooth function"
+_IMPORT_ADVICE = "`import autodiff`, which implements it for nodes"
+_SOLVER_ADVICE = "scipy.integrate.solve_ivp, which records its steps"
+_QUADRATURE_ADVICE = "scipy.integrate.quad or quad_vec, or fixed_quad for a smooth function"
 
 POLICY = Policy(
     module="scipy.integrate",
@@ -78,10 +78,10 @@ POLICY = Policy(
     replacements={"simpson": _simpson},
     plain=frozenset({"IntegrationWarning", "ODEintWarning"}),
     unsupported={
-        **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "solve_bvp", "odeint"], _AUTODIFF),
-        **dict.fromkeys(["ode", "complex_ode", "OdeSolver", "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"], _STEPS),
-        **dict.fromkeys(["DenseOutput", "OdeSolution"], "the `sol` of " + _STEPS),
-        **dict.fromkeys(["cubature", "tanhsinh", "qmc_quad"], _QUAD + " (nested: nquad)"),
+        **dict.fromkeys(["quad", "quad_vec", "nquad", "dblquad", "tplquad", "solve_ivp", "solve_bvp", "odeint"], _IMPORT_ADVICE),
+        **dict.fromkeys(["ode", "complex_ode", "OdeSolver", "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"], _SOLVER_ADVICE),
+        **dict.fromkeys(["DenseOutput", "OdeSolution"], "the `sol` of " + _SOLVER_ADVICE),
+        **dict.fromkeys(["cubature", "tanhsinh", "qmc_quad"], _QUADRATURE_ADVICE + " (nested: nquad)"),
         "nsum": "np.sum over the significant terms",
         "newton_cotes": "node.value (the weights depend only on the sample positions)",
         "lebedev_rule": "node.value (an order is a count)",

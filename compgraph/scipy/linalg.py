@@ -143,16 +143,16 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Array, trans: int = 0, overwrite_b:
     columns = b[:, None] if b.ndim == 1 else b
     lower = {"lower": True, "unit_diagonal": True, "check_finite": check_finite}
     if trans == 0:
-        z = scipy.linalg.solve_triangular(factors, _permuted_rows(columns, order), **lower)
+        z = scipy.linalg.solve_triangular(factors, _permute_rows(columns, order), **lower)
         x = scipy.linalg.solve_triangular(factors, z, check_finite=check_finite)
     else:
         z = scipy.linalg.solve_triangular(factors, columns, trans=trans, check_finite=check_finite)
         z = scipy.linalg.solve_triangular(factors, z, trans=trans, **lower)
-        x = _permuted_rows(z, np.argsort(order, axis=-1))
+        x = _permute_rows(z, np.argsort(order, axis=-1))
     return x[..., 0] if b.ndim == 1 else x
 
 
-def _permuted_rows(columns: Array, order: NDArray[np.intp]) -> Any:
+def _permute_rows(columns: Array, order: NDArray[np.intp]) -> Any:
     shape = np.broadcast_shapes(columns.shape[:-2], order.shape[:-1])
     columns = np.broadcast_to(columns, (*shape, *columns.shape[-2:]))
     return np.take_along_axis(columns, np.broadcast_to(order[..., None], (*shape, order.shape[-1], 1)), -2)
@@ -361,7 +361,7 @@ POLICY = Policy(
     plain=frozenset(
         {
             *("LinAlgError", "LinAlgWarning", "find_best_blas_type", "get_blas_funcs", "get_lapack_funcs"),
-            *("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"),  # of counts
+            *("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"),  # functions of counts
             "solve_lyapunov",  # another name of solve_continuous_lyapunov
         }
     ),

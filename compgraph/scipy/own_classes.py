@@ -33,10 +33,10 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
     *methods : str
         The public methods that take arrays. Methods of objects created from nodes need no entries.
     """
-    kind = functools.cache(lambda: getattr(importlib.import_module(module), name))
+    get_class = functools.cache(lambda: getattr(importlib.import_module(module), name))
 
     def create(self: Any, *args: object, **kwargs: object) -> None:
-        function = unpatched(inspect.getattr_static(kind(), "__init__"))
+        function = unpatched(inspect.getattr_static(get_class(), "__init__"))
         if not holds_nodes(self) and not any(map(contains_node, (*args, *kwargs.values()))):
             function(self, *args, **kwargs)
             return
@@ -46,7 +46,7 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
             setattr(self, attribute, to_caller(value))
 
     def call(method: str, self: Any, *args: object, **kwargs: object) -> Any:
-        return _rebind_method(inspect.getattr_static(kind(), method))(copy_for_nodes(self), *args, **kwargs)
+        return _rebind_method(inspect.getattr_static(get_class(), method))(copy_for_nodes(self), *args, **kwargs)
 
     return {name: create, **{f"{name}.{method}": functools.partial(call, method) for method in methods}}
 
@@ -72,7 +72,7 @@ def copy_for_nodes(instance: object) -> Any:
         if is_from_scipy(type(value)) and type(value).__name__.startswith("_"):
             setattr(new_instance, name, copy_for_nodes(value))
         else:
-            setattr(new_instance, name, rebind_value("", value))  # NumPy, or one of its functions, that the object stores
+            setattr(new_instance, name, rebind_value("", value))  # the object may store NumPy, or one of its functions
     return new_instance
 
 
@@ -117,11 +117,11 @@ def _rebind_attribute(attribute: object) -> Any:
 
 @functools.cache
 def _rebind_method(function: FunctionType) -> Callable[..., Any]:
-    make = functools.cache(lambda: rebind(unpatched(function)))
+    get_rebound = functools.cache(lambda: rebind(unpatched(function)))
 
     @functools.wraps(function)
     def method(*args: object, **kwargs: object) -> Any:
-        result = to_caller(_call_traced(make(), *args, **kwargs))
+        result = to_caller(_call_traced(get_rebound(), *args, **kwargs))
         if is_from_scipy(type(result)) and not holds_nodes(result) and contains_node(result):
             result.__class__ = class_of_nodes(type(result))
         return result

@@ -34,7 +34,7 @@ from ..values import TRACEABLE, Value, as_buffer, unwrap_buffer
 Function = Callable[..., Any]
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
 
-# -------------------------------------------------------------------------------------------- NumPy, as rebound code sees it
+# -------------------------------------------------------------------------------------------- NumPy in rebound code
 
 
 def _asarray(
@@ -122,7 +122,7 @@ _FUNCTIONS: dict[str, Any] = {
 
 
 class _NumPy(ModuleType):
-    """NumPy as rebound code sees it: some functions are replaced by ones that keep the graph."""
+    """NumPy in rebound code: some functions are replaced by ones that keep the graph."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -342,7 +342,7 @@ def is_from_scipy(definition: type | FunctionType) -> bool:
 
 # -------------------------------------------------------------------------------------------- rebinding
 
-_globals: dict[int, dict[str, Any]] = {}  # by the id of the globals of a module, which live as long as SciPy
+_globals: dict[int, dict[str, Any]] = {}  # for rebound code, by the id of a module's globals, which live as long as SciPy
 
 
 def rebind(function: Function) -> Any:
@@ -393,7 +393,7 @@ def replaced_methods(cls: type) -> dict[str, Any]:
 def rebind_class(cls: type) -> type:
     """Return a subclass of `cls` with the replacements by `replace_methods`, in which SciPy's other methods are rebound.
 
-    Each class among the bases of `cls` is preceded by its rebound one, so that ``super()`` finds rebound methods as well.
+    In the method resolution order, each base follows its rebound subclass, so that ``super()`` finds rebound methods as well.
     """
     if cls is object:
         return _View
@@ -436,7 +436,7 @@ def _rebind_cell(cell: CellType) -> CellType:
 
 
 def _rebind_globals(module_globals: dict[str, Any]) -> dict[str, Any]:
-    """Return the globals of a module as rebound code sees them."""
+    """Return the globals of a module for rebound code, with functions and modules replaced."""
     namespace = _globals.get(id(module_globals))
     if namespace is None:
         namespace = {"float": _Float, "complex": _Complex, "int": _Int, **module_globals}
@@ -524,7 +524,7 @@ class _PrivateModule(ModuleType):
         return rebind_value(name, getattr(self._module, name))
 
 
-_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # they read nodes that are not among their arguments
+_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # they access nodes that are not among their arguments
 
 
 def _rebind_for_nodes(function: FunctionType) -> Any:

@@ -45,7 +45,7 @@ class Policy:
     replacements : mapping
         Functions, each with an equivalent function of recorded steps.
     own_code : frozenset of str
-        Functions and methods whose own Python code runs on tracers; see the module of this name.
+        Functions and methods whose own Python code runs on tracers; see the module `own_code`.
     fixed_options : mapping
         For functions of `own_code`, parameters that must keep their default in calls with nodes, each with advice.
     always_replaced : frozenset of str
@@ -58,7 +58,7 @@ class Policy:
     formulas : mapping
         Ufuncs that SymPy has, and their formulas; see `ops.OpSpec`.
     operation_kinds : mapping
-        Functions with a rule of another `ops.OpSpec.kind` than "own", and their kind.
+        Functions with a rule whose `ops.OpSpec.kind` is not "own", and that kind.
     unsupported : mapping
         Names that raise a TypeError, each with an alternative that completes "use ...".
     """
@@ -171,9 +171,9 @@ def _register_recorded(function: Callable[..., Any], names: str, opname: str, is
 
     def handler(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arguments = _signature(function).bind(*args, **kwargs).arguments
-        return bind_arguments(
-            function, operands, (), {k: v for k, v in arguments.items() if not k.startswith("overwrite_")}
-        )  # nodes stay
+        # Nodes are never overwritten, so `overwrite_a` and similar options have no effect.
+        options = {key: value for key, value in arguments.items() if not key.startswith("overwrite_")}
+        return bind_arguments(function, operands, (), options)
 
     HANDLERS[function] = handler
 
@@ -197,6 +197,7 @@ def _with_fixed_options(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
+    """Call a handler; raise if an option that must keep its default has another value."""
     signature = _signature(function)
     arguments = signature.bind(*args, **kwargs).arguments
     for option, advice in options.items():
@@ -218,9 +219,8 @@ def _patch_function(policy: Policy, name: str, function: object, kind: str, repl
         return HANDLERS[function](function, args, kwargs)
 
     handler: Any = handle
-    if implementation.__name__ != "__init__" and (
-        "." not in name or policy.module == "scipy.stats"
-    ):  # methods of other modules may modify their object
+    # Methods of other modules may modify their object, so they are not called for each batch element.
+    if implementation.__name__ != "__init__" and ("." not in name or policy.module == "scipy.stats"):
         handler = _sequential_if_batched(handler, f"{policy.module}.{name}")
     patch_code(implementation, handler, always=name in policy.always_replaced, replace=replace)
 
@@ -286,7 +286,7 @@ _registered_modules: set[str] = set()
 _replacements: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `target` and `always` of `register_replacement`
 _callbacks: list[Callable[[str], None]] = []
 _lock = reset_after_fork(threading.RLock())
-_pending: list[str] = []
+_pending_modules: list[str] = []
 _is_registering = False
 _module_count = 0
 
@@ -306,7 +306,7 @@ def register_imported() -> None:
             policies = {f"{__package__}.{family}" for family in FAMILIES.values()}
             sys.meta_path.insert(0, ImportHook({*FAMILIES, *policies}, _on_import))
         _module_count = len(sys.modules)
-        _pending.extend([module for module in FAMILIES if module in sys.modules and not is_loading(sys.modules[module])])
+        _pending_modules.extend([module for module in FAMILIES if module in sys.modules and not is_loading(sys.modules[module])])
         _register_pending()
 
 
@@ -316,7 +316,7 @@ def _on_import(modules: list[str]) -> None:
     The importing thread holds the import lock of a module, for which a thread that registers families may wait. To avoid a
     deadlock, this does not wait for that thread, which processes the queue.
     """
-    _pending.extend([module for module in modules if module in FAMILIES])
+    _pending_modules.extend([module for module in modules if module in FAMILIES])
     if _lock.acquire(blocking=False):
         try:
             _register_pending()
@@ -331,8 +331,8 @@ def _register_pending() -> None:
         return
     _is_registering = True
     try:
-        while _pending:
-            module = _pending.pop(0)
+        while _pending_modules:
+            module = _pending_modules.pop(0)
             if module not in _registered_modules:
                 _registered_modules.add(module)
                 register_policy(policy_of(FAMILIES[module]))
@@ -343,7 +343,7 @@ def _register_pending() -> None:
 
 
 def on_registration(callback: Callable[[str], None]) -> None:
-    """Call `callback` with the name of SciPy's module of each registered family, at once and whenever one is registered."""
+    """Call `callback` with the SciPy module of each registered family now, and of each later one when it is registered."""
     with _lock:
         _callbacks.append(callback)
         for module in _registered_modules:

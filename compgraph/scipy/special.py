@@ -97,11 +97,10 @@ def zeta(x: object, q: object = None, out: object = None) -> Any:
     return sc._ufuncs._riemann_zeta(x) if q is None else sc._ufuncs._zeta(x, q)
 
 
-_COUNTS = "a plain count (the results are constants)"
-_EVALUATED = "plain parameters (x.value), or {}, whose parameters may be nodes"
-_QUADRATURE = "plain parameters (x.value), because the points and weights of a quadrature have no rule"
-_SEQUENCE = "{} for each order"
-
+_COUNT_ADVICE = "a plain count (the results are constants)"
+_POLYNOMIAL_ADVICE = "plain parameters (x.value), or {}, whose parameters may be nodes"
+_QUADRATURE_ADVICE = "plain parameters (x.value), because the points and weights of a quadrature have no rule"
+_SEQUENCE_ADVICE = "{} for each order"
 
 _ZEROS = """
     ai_zeros bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros fresnels_zeros jn_zeros
@@ -116,16 +115,16 @@ _ROOTS = """
     p_roots t_roots u_roots c_roots s_roots j_roots l_roots la_roots h_roots he_roots cg_roots ps_roots ts_roots us_roots js_roots
 """
 _LOWERED = "erf erfc erfinv erfcinv ndtri exp2 expm1 log1p cbrt gamma gammaln psi log_expit logit entr ndtr log_ndtr"
-_NUMPY_CODE = "NumPy functions for the polynomial"
+_NUMPY_ADVICE = "NumPy functions for the polynomial"
 _MULTI_UFUNCS = {
     "legendre_p": "eval_legendre",
     "legendre_p_all": "eval_legendre for each degree",
-    "assoc_legendre_p": _NUMPY_CODE,
-    "assoc_legendre_p_all": _NUMPY_CODE,
-    "sph_legendre_p": _NUMPY_CODE,
-    "sph_legendre_p_all": _NUMPY_CODE,
-    "sph_harm_y": _NUMPY_CODE,
-    "sph_harm_y_all": _NUMPY_CODE,
+    "assoc_legendre_p": _NUMPY_ADVICE,
+    "assoc_legendre_p_all": _NUMPY_ADVICE,
+    "sph_legendre_p": _NUMPY_ADVICE,
+    "sph_legendre_p_all": _NUMPY_ADVICE,
+    "sph_harm_y": _NUMPY_ADVICE,
+    "sph_harm_y_all": _NUMPY_ADVICE,
 }  # objects of SciPy that select a ufunc
 
 # Ufuncs, by family; private ones are called by other functions of SciPy.
@@ -222,20 +221,20 @@ POLICY = Policy(
     own_code=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
     plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"}),
     unsupported={
-        **dict.fromkeys(_ZEROS.split(), _COUNTS),
-        **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS.split()},
-        **{f"roots_{name}": _QUADRATURE for name in _POLYNOMIALS.split()},
-        **dict.fromkeys(_ROOTS.split(), _QUADRATURE),
+        **dict.fromkeys(_ZEROS.split(), _COUNT_ADVICE),
+        **{name: _POLYNOMIAL_ADVICE.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS.split()},
+        **{f"roots_{name}": _QUADRATURE_ADVICE for name in _POLYNOMIALS.split()},
+        **dict.fromkeys(_ROOTS.split(), _QUADRATURE_ADVICE),
         **_MULTI_UFUNCS,
         **dict.fromkeys(("factorial2", "factorialk"), "products of powers of scipy.special.gamma"),
-        "riccati_jn": _SEQUENCE.format("x * scipy.special.spherical_jn(k, x)"),
-        "riccati_yn": _SEQUENCE.format("x * scipy.special.spherical_yn(k, x)"),
-        "lmbda": _SEQUENCE.format("gamma(v + 1) * (2 / x)**v * jv(v, x)"),
-        "lqmn": _SEQUENCE.format("the recurrence of Legendre functions of the second kind, written with NumPy functions"),
-        "lqn": _SEQUENCE.format("the recurrence of Legendre functions of the second kind, written with NumPy functions"),
-        "pbdv_seq": _SEQUENCE.format("scipy.special.pbdv"),
-        "pbvv_seq": _SEQUENCE.format("scipy.special.pbvv"),
-        "pbdn_seq": _SEQUENCE.format("scipy.special.pbdv"),
+        "riccati_jn": _SEQUENCE_ADVICE.format("x * scipy.special.spherical_jn(k, x)"),
+        "riccati_yn": _SEQUENCE_ADVICE.format("x * scipy.special.spherical_yn(k, x)"),
+        "lmbda": _SEQUENCE_ADVICE.format("gamma(v + 1) * (2 / x)**v * jv(v, x)"),
+        "lqmn": _SEQUENCE_ADVICE.format("the recurrence of Legendre functions of the second kind, written with NumPy functions"),
+        "lqn": _SEQUENCE_ADVICE.format("the recurrence of Legendre functions of the second kind, written with NumPy functions"),
+        "pbdv_seq": _SEQUENCE_ADVICE.format("scipy.special.pbdv"),
+        "pbvv_seq": _SEQUENCE_ADVICE.format("scipy.special.pbvv"),
+        "pbdn_seq": _SEQUENCE_ADVICE.format("scipy.special.pbdv"),
         "pro_cv_seq": "a plain number for c (characteristic values have no derivative)",
         "obl_cv_seq": "a plain number for c (characteristic values have no derivative)",
         "mathieu_even_coef": "a plain number for q (the coefficients have no derivative)",

@@ -10,7 +10,7 @@ from ..policy import Policy
 from . import multivariate, splines
 
 _NAME = "scipy.interpolate"
-_CLASSES = [  # each with the methods that plain objects have for nodes
+_CLASSES = [  # each with the methods of plain objects that accept nodes
     "CubicSpline",
     "CubicHermiteSpline",
     "PchipInterpolator",
@@ -33,8 +33,8 @@ _COMPILED_FUNCTIONS = {
     "_rgi_cython": (multivariate, "find_indices evaluate_linear_2d"),
     "_ndbspline": (multivariate, "make_ndbspl"),
 }
-for _module, (_ours, _names) in _COMPILED_FUNCTIONS.items():
-    replace_compiled_functions(f"{_NAME}.{_module}", {name: getattr(_ours, name) for name in _names.split()})
+for _module, (_replacement_module, _names) in _COMPILED_FUNCTIONS.items():
+    replace_compiled_functions(f"{_NAME}.{_module}", {name: getattr(_replacement_module, name) for name in _names.split()})
 
 
 def _delegate_of(module: str, name: str) -> object:
@@ -52,8 +52,8 @@ replace_methods({
     ("BarycentricInterpolator", "_evaluate"): splines.barycentric_evaluate,
     ("BarycentricInterpolator", "_evaluate_derivatives"): splines.barycentric_derivatives,
 })  # fmt: skip
-_ROOTS = "the method of a plain object, and autodiff.root to refine its result (roots have no derivative)"
-_FIXED = "a new object (objects created from nodes are not changed)"
+_ROOT_ADVICE = "the method of a plain object, and autodiff.root to refine its result (roots have no derivative)"
+_COPY_ADVICE = "a new object (objects created from nodes are not changed)"
 
 
 def _raise_in_place(self: object, *args: object, **options: object) -> None:
@@ -61,8 +61,8 @@ def _raise_in_place(self: object, *args: object, **options: object) -> None:
     raise TypeError(f"scipy.interpolate: a plain {type(self).__name__} cannot hold nodes. Create a new object from the nodes")
 
 
-_CURVES = "CubicSpline, make_interp_spline, make_lsq_spline or make_smoothing_spline"
-_SURFACES = "RegularGridInterpolator with method='linear', RBFInterpolator, or make_interp_spline along each axis"
+_CURVE_ADVICE = "CubicSpline, make_interp_spline, make_lsq_spline or make_smoothing_spline"
+_SURFACE_ADVICE = "RegularGridInterpolator with method='linear', RBFInterpolator, or make_interp_spline along each axis"
 
 POLICY = Policy(
     module="scipy.interpolate",
@@ -83,20 +83,24 @@ POLICY = Policy(
     own_code=frozenset(_OWN_CODE.split()),
     plain=frozenset({"generate_knots"}),  # a generator, whose code cannot be patched; tracers raise in it
     unsupported={
-        **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVES}, of each coordinate"),
+        **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVE_ADVICE}, of each coordinate"),
         **dict.fromkeys(
             ["insert", "spalde", "sproot"], "the methods of make_interp_spline's spline, and autodiff.root for a root"
         ),
-        **dict.fromkeys(["bisplrep", "bisplev", "BivariateSpline", "RectBivariateSpline", "SmoothBivariateSpline"], _SURFACES),
-        **dict.fromkeys(["LSQBivariateSpline", "LSQSphereBivariateSpline", "RectSphereBivariateSpline"], _SURFACES),
-        **dict.fromkeys(["SmoothSphereBivariateSpline", "NdBSpline", "NdPPoly", "interp2d"], _SURFACES),
+        **dict.fromkeys(
+            ["bisplrep", "bisplev", "BivariateSpline", "RectBivariateSpline", "SmoothBivariateSpline"], _SURFACE_ADVICE
+        ),
+        **dict.fromkeys(["LSQBivariateSpline", "LSQSphereBivariateSpline", "RectSphereBivariateSpline"], _SURFACE_ADVICE),
+        **dict.fromkeys(["SmoothSphereBivariateSpline", "NdBSpline", "NdPPoly", "interp2d"], _SURFACE_ADVICE),
         **dict.fromkeys(["LinearNDInterpolator", "CloughTocher2DInterpolator"], "griddata with method='linear', RBFInterpolator"),
         "NearestNDInterpolator": "griddata with method='nearest'",
         "Rbf": "RBFInterpolator",
         **dict.fromkeys(["AAA", "FloaterHormannInterpolator", "pade"], "BarycentricInterpolator, or CubicSpline"),
         "approximate_taylor_polynomial": "autodiff.taylor, which computes exact coefficients",
-        **dict.fromkeys(["PPoly.solve", "PPoly.roots", "UnivariateSpline.roots"], _ROOTS),
-        **dict.fromkeys(["PPoly.extend", "BPoly.extend", "BSpline.insert_knot", "UnivariateSpline.set_smoothing_factor"], _FIXED),
+        **dict.fromkeys(["PPoly.solve", "PPoly.roots", "UnivariateSpline.roots"], _ROOT_ADVICE),
+        **dict.fromkeys(
+            ["PPoly.extend", "BPoly.extend", "BSpline.insert_knot", "UnivariateSpline.set_smoothing_factor"], _COPY_ADVICE
+        ),
         "UnivariateSpline.get_residual": "np.sum((spline(x) - y) ** 2)",
     },
 )

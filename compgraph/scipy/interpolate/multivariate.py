@@ -104,9 +104,9 @@ def _build_and_solve_system(
     tail = _monomials(y, powers, shift, scale)
     matrix = _radial(y, y, kernel, epsilon) + np.eye(y.shape[0]) * smoothing
     zeros = np.zeros((len(powers), len(powers)))
-    whole = np.concatenate([np.concatenate([matrix, tail], axis=1), np.concatenate([np.transpose(tail), zeros], axis=1)])
-    right = np.concatenate([d, np.zeros((len(powers), d.shape[1]))])
-    return shift, scale, np.linalg.solve(whole, right)
+    system = np.concatenate([np.concatenate([matrix, tail], axis=1), np.concatenate([np.transpose(tail), zeros], axis=1)])
+    rhs = np.concatenate([d, np.zeros((len(powers), d.shape[1]))])
+    return shift, scale, np.linalg.solve(system, rhs)
 
 
 def compute_interpolation(

@@ -1,4 +1,4 @@
-"""Splines, of B-splines and by the interface of FITPACK; piecewise polynomials.
+"""B-splines, the FITPACK interface to splines, and piecewise polynomials.
 
 Values, derivatives, interpolation and least squares of splines use the collocation matrix, computed by the recurrence of Cox and
 de Boor for all points at once (C. de Boor, *A Practical Guide to Splines*, revised ed., Springer 2001, ch. IX and X).
@@ -96,22 +96,22 @@ def make_interp_spline(
     x, y, k = to_double(x), to_double(y), operator.index(k)
     plain_bc = bc_type if bc_type is None or isinstance(bc_type, str) else tuple(map(_plain_end, bc_type))
     plain_t = None if t is None else to_numpy(t)
-    model = scipy.interpolate.make_interp_spline(to_numpy(x), to_numpy(y), k, plain_t, plain_bc, axis, check_finite)
+    plain_spline = scipy.interpolate.make_interp_spline(to_numpy(x), to_numpy(y), k, plain_t, plain_bc, axis, check_finite)
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
     ends = (None, None) if bc_type in (None, "not-a-knot", "periodic") else bc_type
     ends = (ends, ends) if isinstance(ends, str) else ends
-    t = _knots(x, k, model, ends, bc_type) if t is None else to_double(t)
+    t = _knots(x, k, plain_spline, ends, bc_type) if t is None else to_double(t)
     if k == 0 or (k == 1 and plain_t is None):
         return spline_of(t, y, k, axis=axis)
     if bc_type == "periodic":
         return spline_of(t, _periodic_coefficients(x, y, t, k), k, "periodic", axis)
     left, right = (_end_values(end, y.shape[1:]) for end in ends)
     matrix = _collocation(t, k, x, [order for order, _ in left], [order for order, _ in right])
-    both = [*[v[None] for _, v in left], y, *[v[None] for _, v in right]]
-    rows = np.concatenate(both) if len(both) > 1 else y
-    solution = scipy.linalg.solve_banded((k, k), matrix, np.reshape(rows, (rows.shape[0], -1)), check_finite=check_finite)
-    return spline_of(t, np.reshape(solution, rows.shape), k, axis=axis)
+    rows = [*[v[None] for _, v in left], y, *[v[None] for _, v in right]]
+    rhs = np.concatenate(rows) if len(rows) > 1 else y
+    solution = scipy.linalg.solve_banded((k, k), matrix, np.reshape(rhs, (rhs.shape[0], -1)), check_finite=check_finite)
+    return spline_of(t, np.reshape(solution, rhs.shape), k, axis=axis)
 
 
 def _plain_end(end: list[Any]) -> Any:
@@ -127,15 +127,15 @@ def _end_values(end: list[Any] | str | None, shape: tuple[int, ...]) -> list[tup
     return [(order, np.reshape(to_array(v), shape)) for order, v in end]
 
 
-def _knots(x: Any, k: int, model: Any, ends: tuple[Any, ...], bc_type: tuple[Any, ...] | str | None) -> Any:
+def _knots(x: Any, k: int, plain_spline: Any, ends: tuple[Any, ...], bc_type: tuple[Any, ...] | str | None) -> Any:
     """The knots that SciPy chooses: data points, or midpoints between them."""
     if k == 0:
         return np.concatenate([x, x[-1:]])
     if bc_type == "periodic":
-        if np.array_equal(model.t, to_numpy(model.t)) and type(x) is np.ndarray:
-            return model.t
+        if type(x) is np.ndarray:
+            return plain_spline.t
         raise TypeError(
-            "scipy.interpolate.make_interp_spline: with bc_type='periodic' the points cannot be nodes; use "
+            "scipy.interpolate.make_interp_spline: with bc_type='periodic' the points cannot be nodes. Use "
             "CubicSpline(..., bc_type='periodic')"
         )
     first, last = [x[:1]] * (k + 1), [x[-1:]] * (k + 1)
@@ -164,10 +164,10 @@ def _collocation(t: Any, k: int, x: Any, left: list[int], right: list[int]) -> A
         parts.append(basis(t, k, x[-1:], interval, order))
         first_columns.append(interval - k)
     rows = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    return _bands(rows, np.concatenate(first_columns), n, k, k)
+    return _to_bands(rows, np.concatenate(first_columns), n, k, k)
 
 
-def _bands(rows: Any, first_columns: NDArray[Any], n: int, lower: int, upper: int) -> Any:
+def _to_bands(rows: Any, first_columns: NDArray[Any], n: int, lower: int, upper: int) -> Any:
     """Convert a square matrix to bands, from the elements of each row and their first column."""
     width = rows.shape[1]
     j = np.arange(n)
@@ -184,17 +184,18 @@ def _periodic_coefficients(x: NDArray[Any], y: Any, t: NDArray[Any], k: int) -> 
     n = len(t) - k - 1
     rows = []
     for order in range(1, k):
-        starts = _dense(basis(t, k, x[:1], interval_of(t, k, x[:1]), order), interval_of(t, k, x[:1]) - k, n)
-        ends = _dense(basis(t, k, x[-1:], interval_of(t, k, x[-1:]), order), interval_of(t, k, x[-1:]) - k, n)
+        starts = _to_dense(basis(t, k, x[:1], interval_of(t, k, x[:1]), order), interval_of(t, k, x[:1]) - k, n)
+        ends = _to_dense(basis(t, k, x[-1:], interval_of(t, k, x[-1:]), order), interval_of(t, k, x[-1:]) - k, n)
         rows.append(starts - ends)
     interval = interval_of(t, k, x)
-    rows.append(_dense(basis(t, k, x, interval), interval - k, n))
-    right = np.concatenate([np.zeros((k - 1, *y.shape[1:])), y])
-    solution = np.linalg.solve(np.concatenate(rows), np.reshape(right, (n, -1)))
-    return np.reshape(solution, right.shape)
+    rows.append(_to_dense(basis(t, k, x, interval), interval - k, n))
+    rhs = np.concatenate([np.zeros((k - 1, *y.shape[1:])), y])
+    solution = np.linalg.solve(np.concatenate(rows), np.reshape(rhs, (n, -1)))
+    return np.reshape(solution, rhs.shape)
 
 
-def _dense(rows: Any, first_columns: NDArray[Any], n: int) -> Any:
+def _to_dense(rows: Any, first_columns: NDArray[Any], n: int) -> Any:
+    """Convert a matrix with `n` columns to a dense array, from the elements of each row and their first column."""
     offset = np.arange(n) - first_columns[:, None]
     is_inside = (offset >= 0) & (offset < rows.shape[1])
     return np.where(is_inside, np.take_along_axis(rows, np.clip(offset, 0, rows.shape[1] - 1), 1), 0.0)
@@ -214,16 +215,16 @@ def make_lsq_spline(
     y = np.moveaxis(y, axis, 0)
     interval = interval_of(t, k, x)
     rows = basis(t, k, x, interval) * w[:, None]
-    right = np.reshape(y, (y.shape[0], -1)) * w[:, None]
+    rhs = np.reshape(y, (y.shape[0], -1)) * w[:, None]
     n = len(t) - k - 1
-    matrix = _dense(rows, interval - k, n)
+    matrix = _to_dense(rows, interval - k, n)
     normal = banded_matrices.from_dense(np.transpose(matrix) @ matrix, k, k)
-    solution = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
-    solution = solution + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solution))
+    solution = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ rhs)
+    solution = solution + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (rhs - matrix @ solution))
     return spline_of(t, np.reshape(solution, (n, *y.shape[1:])), k, axis=axis)
 
 
-_KNOT_SEARCH = (
+_KNOT_SEARCH_MESSAGE = (
     "{}: with s > 0 FITPACK searches for knots, and the spline has no derivative. Use s=0 (through all points), "
     "scipy.interpolate.make_lsq_spline with given knots, or make_smoothing_spline with lam="
 )
@@ -250,7 +251,7 @@ def splrep(
         if is_set:
             raise TypeError(f"scipy.interpolate.splrep: {name}= is not recorded. Use make_interp_spline, or CubicSpline")
     if t is None and (s is not None or w is not None) and s != 0:
-        raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.splrep"))
+        raise TypeError(_KNOT_SEARCH_MESSAGE.format("scipy.interpolate.splrep"))
     return _tck(to_double(x), to_double(y), k, None if t is None else to_double(t), w)
 
 
@@ -350,7 +351,7 @@ def init_univariate_spline(
 ) -> None:
     """``UnivariateSpline.__init__``."""
     if s is None or s != 0:
-        raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.UnivariateSpline"))
+        raise TypeError(_KNOT_SEARCH_MESSAGE.format("scipy.interpolate.UnivariateSpline"))
     _init_spline(self, x, y, None, w, bbox, k, ext)
 
 
@@ -394,7 +395,8 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
     """
     if lam is None:
         raise TypeError(
-            "scipy.interpolate.make_smoothing_spline: without lam= SciPy searches for the parameter. Pass a number for it"
+            "scipy.interpolate.make_smoothing_spline: without lam= SciPy searches for the parameter, which has no derivative. "
+            "Pass a number for lam"
         )
     x, y, lam = to_double(x), _discard_imaginary(to_double(y)), to_array(lam)
     if lam.ndim or x.ndim != 1 or len(x) < 5 or len(x) != y.shape[axis]:
@@ -417,11 +419,11 @@ def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axi
         np.concatenate([next_one, zero]), np.concatenate([next_two, zero, zero]),
     ])  # fmt: skip
     flat = np.reshape(y, (len(x), -1))
-    right = a[:, None] * flat[:-2] + b[:, None] * flat[1:-1] + c[:, None] * flat[2:]
-    g = scipy.linalg.solve_banded((2, 2), matrix, right)
-    gap = np.zeros((2, flat.shape[1]))
-    second_differences = np.concatenate([a[:, None] * g, gap]) + np.concatenate([gap[:1], b[:, None] * g, gap[:1]])
-    second_differences = second_differences + np.concatenate([gap, c[:, None] * g])
+    rhs = a[:, None] * flat[:-2] + b[:, None] * flat[1:-1] + c[:, None] * flat[2:]
+    g = scipy.linalg.solve_banded((2, 2), matrix, rhs)
+    padding = np.zeros((2, flat.shape[1]))
+    second_differences = np.concatenate([a[:, None] * g, padding]) + np.concatenate([padding[:1], b[:, None] * g, padding[:1]])
+    second_differences = second_differences + np.concatenate([padding, c[:, None] * g])
     values = np.reshape(flat - lam * to_column(inverse_weights, 2) * second_differences, y.shape)
     spline = make_interp_spline(x, values, bc_type="natural")
     spline.axis = axis
@@ -511,16 +513,16 @@ def lagrange(x: NDArray[Any], w: NDArray[Any]) -> Any:
     x, w = to_array(x), to_array(w)
     total = 0.0
     for j in range(len(x)):
-        basis = np.ones(1)
+        polynomial = np.ones(1)
         for k in range(len(x)):
             if k != j:
-                basis = np.convolve(basis, np.stack([np.ones_like(x[k]), -x[k]])) / (x[j] - x[k])
-        total = total + w[j] * basis
+                polynomial = np.convolve(polynomial, np.stack([np.ones_like(x[k]), -x[k]])) / (x[j] - x[k])
+        total = total + w[j] * polynomial
     return np.poly1d(total)
 
 
 def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any], count: int) -> list[Any]:
-    """The interpolating polynomial and its derivatives at `x`, `count` arrays.
+    """The interpolating polynomial and its derivatives at `x`, as `count` arrays.
 
     Derivatives are computed at the points by a differentiation matrix, and interpolated.
     """
@@ -529,8 +531,8 @@ def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any],
     gaps = np.where(is_same, 1.0, points[:, None] - points)
     scale = 4.0 / np.ptp(to_numpy(points)) if n > 1 else 1.0
     weights = 1 / np.prod(gaps * np.where(is_same, 1.0, scale), axis=1)
-    others = np.where(is_same, 1.0, (x[:, None, None] - points) * scale)  # for each x, its distances to all points but one
-    matrix = np.prod(others, axis=2) * weights
+    factors = np.where(is_same, 1.0, (x[:, None, None] - points) * scale)  # for each x, its distances to all points but one
+    matrix = np.prod(factors, axis=2) * weights
     derivatives = [matrix @ values]
     if count > 1:  # J.-P. Berrut and L. N. Trefethen, "Barycentric Lagrange interpolation", SIAM Rev. 46 (2004), (9.4), (9.5)
         slopes = np.where(is_same, 0.0, weights / (gaps * weights[:, None]))
@@ -542,7 +544,7 @@ def _lagrange_derivatives(points: NDArray[Any], values: object, x: NDArray[Any],
 
 
 def barycentric_evaluate(self: Any, x: NDArray[Any]) -> Any:
-    """``BarycentricInterpolator._evaluate``; SciPy's copies the values at the points, and so loses the derivative there."""
+    """``BarycentricInterpolator._evaluate``; SciPy copies the values at the points, which loses the derivative there."""
     return _lagrange_derivatives(self.xi, self.yi, x, 1)[0]
 
 

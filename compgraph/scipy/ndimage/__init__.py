@@ -19,14 +19,14 @@ from ..policy import Policy
 from . import kernels as kernels  # for the rules
 
 
-def _fill_output(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a kernel so that it fills its argument `output`; plain arguments are passed to SciPy's C function."""
+def _fill_output(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function that returns `output` and its new elements, to write these; plain arguments run SciPy's C function."""
 
-    @functools.wraps(kernel)
+    @functools.wraps(function)
     def fill(*args: object) -> Any:
         if not any(isinstance(value, Value) for value in args):
-            return getattr(kernels.c_module(), kernel.__name__[1:])(*args)
-        output, result = kernel(*args)
+            return getattr(kernels.c_module(), function.__name__[1:])(*args)
+        output, result = function(*args)
         if type(output) is np.ndarray and isinstance(result, Value):
             raise TypeError(
                 "scipy.ndimage: output= is a plain array, which cannot hold nodes. Use the result, pass cg.zeros(shape), or pass "
@@ -70,15 +70,15 @@ def _min_or_max_filter(
 ) -> Any:
     neighbors = _neighborhoods(x, footprint, mode, cval, origins)
     if structure is not None:
-        chosen = structure[footprint]
-        neighbors = neighbors - chosen if minimum else neighbors + chosen
+        offsets = structure[footprint]
+        neighbors = neighbors - offsets if minimum else neighbors + offsets
     return output, _extreme(neighbors, minimum)
 
 
 def _extreme(neighbors: Any, minimum: int) -> Any:
     """The minimum or maximum along the last axis; of equal elements, the first."""
-    chosen = np.argmin(neighbors, axis=-1) if minimum else np.argmax(neighbors, axis=-1)
-    return np.take_along_axis(neighbors, chosen[..., None], -1)[..., 0]
+    indices = np.argmin(neighbors, axis=-1) if minimum else np.argmax(neighbors, axis=-1)
+    return np.take_along_axis(neighbors, indices[..., None], -1)[..., 0]
 
 
 @_fill_output
@@ -89,7 +89,7 @@ def _rank_filter(
 
 
 def _line_rank_filter(x: NDArray[Any], rank: int, size: int, output: NDArray[Any], mode: int, cval: float, origin: int) -> None:
-    """As `_rank_filter`, for one line."""
+    """As `_rank_filter`, for an array of one axis."""
     output[...] = np.sort(_neighborhoods(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
 
 
@@ -134,12 +134,12 @@ def _zoom_shift(
     c: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: float, padding: int, grid_mode: bool
 ) -> Any:
     half = 0.5 if grid_mode else 0.0
-    lines = []
+    coordinates = []
     for axis, coordinate in enumerate(np.indices(output.shape, np.float64)):
         coordinate = coordinate if shift is None else coordinate + shift[axis]
-        lines.append(coordinate if zoom is None else (coordinate + half) * zoom[axis] - half)
+        coordinates.append(coordinate if zoom is None else (coordinate + half) * zoom[axis] - half)
     options = {"order": order, "mode": mode, "cval": cval, "padding": padding, "dtype": output.dtype}
-    return output, kernels.interpolate(c, np.stack(lines), **options)
+    return output, kernels.interpolate(c, np.stack(coordinates), **options)
 
 
 @_fill_output
@@ -172,12 +172,12 @@ class _ReplacedModule(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-_FILL_OUTPUT = (
+_C_FUNCTIONS = (
     _correlate1d, _correlate, _uniform_filter1d, _min_or_max_filter1d, _min_or_max_filter, _rank_filter, _spline_filter1d,
     _geometric_transform, _zoom_shift, _fourier_filter, _fourier_shift,
 )  # fmt: skip
 MODULES = {
-    "scipy.ndimage._nd_image": _ReplacedModule("scipy.ndimage._nd_image", {f.__name__[1:]: f for f in _FILL_OUTPUT}),
+    "scipy.ndimage._nd_image": _ReplacedModule("scipy.ndimage._nd_image", {f.__name__[1:]: f for f in _C_FUNCTIONS}),
     "scipy.ndimage._rank_filter_1d": _ReplacedModule("scipy.ndimage._rank_filter_1d", {"rank_filter": _line_rank_filter}),
 }
 
@@ -194,7 +194,7 @@ _OWN_CODE = """
     fourier_ellipsoid fourier_shift sum sum_labels mean variance standard_deviation center_of_mass maximum minimum median
     extrema
 """
-_POSITIONS = "the plain numbers of the array (the result is positions or booleans)"
+_POSITION_ADVICE = "the plain numbers of the array (the result is positions or booleans)"
 
 POLICY = Policy(
     module="scipy.ndimage",
@@ -204,11 +204,11 @@ POLICY = Policy(
     unsupported={
         "geometric_transform": "scipy.ndimage.map_coordinates with all coordinates",
         **dict.fromkeys(("generic_filter", "generic_filter1d"), "scipy.ndimage.vectorized_filter, or sliding windows in NumPy"),
-        **dict.fromkeys(("maximum_position", "minimum_position", "find_objects", "value_indices"), _POSITIONS),
-        **dict.fromkeys(("label", "watershed_ift", "histogram"), _POSITIONS),
-        **dict.fromkeys(("binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes"), _POSITIONS),
-        **dict.fromkeys(("binary_hit_or_miss", "binary_opening", "binary_propagation"), _POSITIONS),
-        **dict.fromkeys(("distance_transform_bf", "distance_transform_cdt", "distance_transform_edt"), _POSITIONS),
+        **dict.fromkeys(("maximum_position", "minimum_position", "find_objects", "value_indices"), _POSITION_ADVICE),
+        **dict.fromkeys(("label", "watershed_ift", "histogram"), _POSITION_ADVICE),
+        **dict.fromkeys(("binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes"), _POSITION_ADVICE),
+        **dict.fromkeys(("binary_hit_or_miss", "binary_opening", "binary_propagation"), _POSITION_ADVICE),
+        **dict.fromkeys(("distance_transform_bf", "distance_transform_cdt", "distance_transform_edt"), _POSITION_ADVICE),
         "labeled_comprehension": "scipy.ndimage.sum, mean or variance, or x[labels == k] in NumPy",
     },
 )

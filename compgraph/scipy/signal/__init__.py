@@ -35,12 +35,12 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: object = None) -> Any:
     state = _broadcast_state(zi, b, a, x, axis)
     count = x.shape[axis]
     length = state.shape[-1]
-    first = a[:1]
+    leading = a[:1]
     state_input = _fit_length(state, count)
-    y = np.moveaxis(output, axis, -1) + bind(scipy.signal.lfilter, (first, a, state_input), {"axis": -1})
-    remainder = _tail(b / first, np.moveaxis(x, axis, -1), length) - _tail(a / first, y, length)
-    remainder = remainder + _fit_length(state[..., count:], length)
-    return np.moveaxis(y, -1, axis), np.moveaxis(remainder, -1, axis)
+    y = np.moveaxis(output, axis, -1) + bind(scipy.signal.lfilter, (leading, a, state_input), {"axis": -1})
+    final_state = _tail(b / leading, np.moveaxis(x, axis, -1), length) - _tail(a / leading, y, length)
+    final_state = final_state + _fit_length(state[..., count:], length)
+    return np.moveaxis(y, -1, axis), np.moveaxis(final_state, -1, axis)
 
 
 def _broadcast_state(zi: Any, b: NDArray[Any], a: NDArray[Any], x: Any, axis: int) -> Any:
@@ -81,11 +81,11 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     (zi,) = to_arrays(zi)
     if np.shape(zi) != (len(sos), *shape):
         raise ValueError(f"scipy.signal.sosfilt: zi must have shape {(len(sos), *shape)}, not {np.shape(zi)}")
-    remainder = []
+    final_states = []
     for section in range(len(sos)):
         x, state = lfilter(sos[section, :3], sos[section, 3:], x, axis, zi[section])
-        remainder.append(state)
-    return x, np.stack(remainder)
+        final_states.append(state)
+    return x, np.stack(final_states)
 
 
 # ------------------------------------------------------------ order filters, and convolutions in two dimensions
@@ -173,14 +173,14 @@ def upfirdn(h: object, x: object, up: int = 1, down: int = 1, axis: int = -1, mo
 
 
 def bilinear(b: Any, a: Any, fs: Any = 1.0) -> tuple[Any, Any]:
-    """As ``scipy.signal.bilinear``: ``s = 2 fs (z - 1) / (z + 1)``, and both multiplied by ``(z + 1)**n``."""
+    """As ``scipy.signal.bilinear``: ``s = 2 fs (z - 1) / (z + 1)``, with both polynomials multiplied by ``(z + 1)**n``."""
     b, a, fs = to_arrays(b, a, fs)
     b, a = (np.trim_zeros(np.atleast_1d(x), "f") for x in (b, a))
     if b.ndim != 1 or a.ndim != 1 or fs.ndim:
         raise ValueError("scipy.signal.bilinear: b and a must be vectors, and fs a number")
     n = max(len(b), len(a)) - 1
     factor = np.sqrt(2 * fs)
-    powers = np.stack([_power(q, n - q) for q in range(n + 1)])
+    powers = np.stack([_expand_powers(q, n - q) for q in range(n + 1)])
     parts = []
     for coefficients in (b, a):
         q = np.arange(len(coefficients))
@@ -190,7 +190,7 @@ def bilinear(b: Any, a: Any, fs: Any = 1.0) -> tuple[Any, Any]:
     return numerator, denominator
 
 
-def _power(q: int, p: int) -> Any:
+def _expand_powers(q: int, p: int) -> Any:
     """The coefficients of ``(z - 1)**q (z + 1)**p``, from the lowest power to the highest."""
     coefficients = np.ones(1)
     for factor in [(-1.0, 1.0)] * q + [(1.0, 1.0)] * p:
@@ -210,8 +210,8 @@ def place_poles(A: Any, B: Any, poles: Any, method: str = "YT", rtol: float = 1e
     if B.shape[1] != 1 and size > 1:
         advice = "matrices without derivatives for several inputs, where the gains are the result of an iteration"
         raise TypeError(unsupported_message("scipy.signal.place_poles", advice))
-    requested = list(to_values(poles))
-    poles = poles[np.array([requested.index(pole) for pole in result.requested_poles])]
+    given_order = list(to_values(poles))
+    poles = poles[np.array([given_order.index(pole) for pole in result.requested_poles])]
     projection = np.eye(size) - B @ B.T / np.sum(B * B)
     columns = []
     for k in range(size):
@@ -237,10 +237,10 @@ _OWN_CODE = """
     kaiser_beta kaiser_atten get_window chirp gausspulse sawtooth square sweep_poly gauss_spline czt_points invres invresz
     cspline1d qspline1d whittaker_henderson
 """
-_PEAKS = "x[peaks] with peaks = scipy.signal.find_peaks(x.value)[0]"
-_SPLINE = "scipy.ndimage.map_coordinates, or spline_filter, with the mode 'mirror'"
-_ORDER = "a plain specification for the order, and nodes for the design of that order"
-_ROOTS = "functions of the polynomial coefficients (the grouping of equal roots has no derivative)"
+_PEAK_ADVICE = "x[peaks] with peaks = scipy.signal.find_peaks(x.value)[0]"
+_SPLINE_ADVICE = "scipy.ndimage.map_coordinates, or spline_filter, with the mode 'mirror'"
+_ORDER_ADVICE = "a plain specification for the order, and nodes for the design of that order"
+_ROOT_ADVICE = "functions of the polynomial coefficients (the grouping of equal roots has no derivative)"
 
 POLICY = Policy(
     module="scipy.signal",
@@ -265,12 +265,16 @@ POLICY = Policy(
     plain=frozenset({"BadCoefficients", "buttap", "besselap", "correlation_lags", "max_len_seq", "unit_impulse"}),
     unsupported={
         "ShortTimeFFT": "a plain window, hop and fs (the signal may be a node in all methods)",
-        **dict.fromkeys(("find_peaks", "find_peaks_cwt", "peak_prominences", "peak_widths"), _PEAKS),
-        **dict.fromkeys(("argrelextrema", "argrelmax", "argrelmin"), _PEAKS),
-        **dict.fromkeys(("buttord", "cheb1ord", "cheb2ord", "ellipord", "kaiserord", "iirdesign", "band_stop_obj"), _ORDER),
-        **dict.fromkeys(("residue", "residuez", "unique_roots"), _ROOTS),
-        **dict.fromkeys(("cspline1d_eval", "qspline1d_eval", "cspline2d", "qspline2d", "spline_filter", "sepfir2d"), _SPLINE),
-        **dict.fromkeys(("symiirorder1", "symiirorder2"), "scipy.signal.lfilter forwards, and backwards on the flipped signal"),
+        **dict.fromkeys(("find_peaks", "find_peaks_cwt", "peak_prominences", "peak_widths"), _PEAK_ADVICE),
+        **dict.fromkeys(("argrelextrema", "argrelmax", "argrelmin"), _PEAK_ADVICE),
+        **dict.fromkeys(
+            ("buttord", "cheb1ord", "cheb2ord", "ellipord", "kaiserord", "iirdesign", "band_stop_obj"), _ORDER_ADVICE
+        ),
+        **dict.fromkeys(("residue", "residuez", "unique_roots"), _ROOT_ADVICE),
+        **dict.fromkeys(
+            ("cspline1d_eval", "qspline1d_eval", "cspline2d", "qspline2d", "spline_filter", "sepfir2d"), _SPLINE_ADVICE
+        ),
+        **dict.fromkeys(("symiirorder1", "symiirorder2"), "scipy.signal.lfilter of the signal, and of the flipped result"),
         **dict.fromkeys(("check_COLA", "check_NOLA"), "the plain numbers of the window (the result is a boolean)"),
         "closest_STFT_dual_window": "a plain window",
         "findfreqs": "plain coefficients, or your own frequencies",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..policy import Policy
 
-_PLAIN_PARAMETERS = "plain parameters"
-
 _OWN_CODE = """
     kaiser gaussian general_gaussian exponential general_hamming general_cosine get_window chebwin kaiser_bessel_derived
 """
@@ -17,7 +15,7 @@ POLICY = Policy(
     | {"barthann", "hamming", "cosine", "hann", "lanczos"},
     unsupported={
         "tukey": "a plain alpha (it determines a number of samples)",
-        "taylor": _PLAIN_PARAMETERS,
+        "taylor": "plain parameters",
         "dpss": "a plain half bandwidth (the windows are eigenvectors without a rule)",
     },
 )

@@ -52,10 +52,10 @@ def _matrix_mul(a: object, b: object) -> Any:
     return _matrix_product(a, b, matrix_methods.matmul)
 
 
-def _matrix_product(a: object, b: object, product: Callable[..., Any]) -> Any:
+def _matrix_product(a: object, b: object, matrix_product: Callable[..., Any]) -> Any:
     """``a * b`` for SciPy's matrix classes: the matrix product, unless `b` is a number."""
     is_number = not scipy.sparse.issparse(b) and getattr(b, "ndim", 1) == 0
-    return matrix_methods.multiply(a, b) if is_number else product(a, b)
+    return matrix_methods.multiply(a, b) if is_number else matrix_product(a, b)
 
 
 _MATRIX_METHODS = {"__mul__": _matrix_mul, "__rmul__": _matrix_rmul}

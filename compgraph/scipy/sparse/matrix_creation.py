@@ -23,7 +23,6 @@ from .node_matrices import FORMATS, build_matrix, has_nodes, number_elements, pl
 
 Function = Callable[..., Any]
 
-
 _CLASSES_WITH_NODES = tuple(
     getattr(scipy.sparse, f"{format}_{kind}") for format in (*FORMATS, "dia", "bsr") for kind in ("array", "matrix")
 )
@@ -60,18 +59,18 @@ def _create_matrix(cls: Any, arg1: object, shape: object) -> Any:
         data, coordinates = stack_nested(arg1[0]), arg1[1]
         if isinstance(coordinates, (tuple, list)) and len(coordinates) == 2 and np.ndim(coordinates[0]):
             numbered = scipy.sparse.coo_array((_make_element_numbers(data), coordinates), shape=shape)
-            return _as_class(cls, read_elements(numbered, np.ravel(data)))
+            return _to_class(cls, read_elements(numbered, np.ravel(data)))
         return read_elements(cls((_make_element_numbers(data), coordinates), shape=shape), np.ravel(data))
     if has_nodes(type(arg1)):
         _require_shape(shape, arg1)
-        return _as_class(cls, arg1)
+        return _to_class(cls, arg1)
     elements = stack_nested(arg1)
     if plain_class(cls)(np.zeros(np.shape(elements))).ndim == 1:
         raise TypeError(f"a {cls.__name__} with one axis cannot hold nodes. Use a matrix of one row: np.reshape(x, (1, -1))")
     full = np.atleast_2d(elements)
     _require_shape(shape, full)
     rows, cols = np.indices(full.shape)
-    return _as_class(
+    return _to_class(
         cls, build_matrix(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full))
     )
 
@@ -86,7 +85,7 @@ def _make_element_numbers(data: Array) -> Any:
     return np.arange(1, data.size + 1).reshape(data.shape)
 
 
-def _as_class(cls: Any, matrix: Any) -> Any:
+def _to_class(cls: Any, matrix: Any) -> Any:
     """Convert a matrix to the format of `cls`."""
     source = matrix if plain_class(cls)((1, 1)).format == "coo" else sum_duplicates(matrix)
     return read_elements(plain_class(cls)(number_elements(source)), source.data)
@@ -112,14 +111,14 @@ def diagonal_constructor(name: str) -> Function:
             element_numbers.append(np.arange(start, start + part.shape[0]))
             start += part.shape[0]
         number_matrix = scipy_function(element_numbers[0] if is_single_diagonal else element_numbers, **options, dtype=np.int64)
-        matrix = _in_format(read_elements(number_matrix, np.concatenate(parts)), format)
+        matrix = _to_format(read_elements(number_matrix, np.concatenate(parts)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
     return construct
 
 
-def _in_format(matrix: Any, name: object) -> Any:
-    """Return a matrix in a format; in csr if matrices of that format cannot hold nodes."""
+def _to_format(matrix: Any, name: object) -> Any:
+    """Convert a matrix to a format; to csr if matrices of that format cannot hold nodes."""
     return matrix.asformat(name if name in FORMATS else "csr")
 
 
@@ -127,7 +126,7 @@ def spdiags(data: Any, diags: object, m: object = None, n: object = None, format
     """``scipy.sparse.spdiags``."""
     data = stack_nested(data)
     number_matrix = unpatched(scipy.sparse.spdiags)(_make_element_numbers(np.atleast_2d(data)), diags, m, n)
-    return _in_format(read_elements(number_matrix, np.ravel(data)), format)
+    return _to_format(read_elements(number_matrix, np.ravel(data)), format)
 
 
 def block_constructor(name: str) -> Function:
@@ -136,8 +135,8 @@ def block_constructor(name: str) -> Function:
     parameters = inspect.signature(scipy_function)
 
     def construct(*args: object, **kwargs: object) -> Any:
-        blocks, *others = parameters.bind(*args, **kwargs).arguments.items()
-        options = dict(others)
+        (_, blocks), *other_arguments = parameters.bind(*args, **kwargs).arguments.items()
+        options = dict(other_arguments)
         format, dtype = options.pop("format", None), options.pop("dtype", None)
         elements: list[Any] = []
         count = 0
@@ -163,8 +162,8 @@ def block_constructor(name: str) -> Function:
             count += block.nnz
             return numbered_block
 
-        block_numbers = [number_block(block) for block in blocks[1]]
-        matrix = _in_format(read_elements(scipy_function(block_numbers, **options), np.concatenate(elements)), format)
+        block_numbers = [number_block(block) for block in blocks]
+        matrix = _to_format(read_elements(scipy_function(block_numbers, **options), np.concatenate(elements)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
     return construct
@@ -177,13 +176,13 @@ def kron(A: object, B: object, format: object = None) -> Any:  # noqa: N803 (Sci
     ones = [build_matrix(m, np.ones(m.nnz, np.int64)) for m in (a, b)]
     # The numbers of the elements of `a` and of `b` whose products are the elements of the result.
     left, right = scipy_function(number_elements(a), ones[1], "coo"), scipy_function(ones[0], number_elements(b), "coo")
-    return _in_format(build_matrix(left, read_elements(left, a.data).data * read_elements(right, b.data).data), format)
+    return _to_format(build_matrix(left, read_elements(left, a.data).data * read_elements(right, b.data).data), format)
 
 
 def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kronsum``."""
     left = kron(scipy.sparse.eye_array(B.shape[0]), A)
-    return _in_format(add(left, kron(B, scipy.sparse.eye_array(A.shape[0]))), format)
+    return _to_format(add(left, kron(B, scipy.sparse.eye_array(A.shape[0]))), format)
 
 
 def triangle_function(name: str) -> Function:
@@ -192,7 +191,7 @@ def triangle_function(name: str) -> Function:
 
     def construct(A: object, k: int = 0, format: str | None = None) -> Any:  # noqa: N803 (SciPy's names)
         source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
-        return _in_format(read_elements(scipy_function(number_elements(source), k), source.data), format or source.format)
+        return _to_format(read_elements(scipy_function(number_elements(source), k), source.data), format or source.format)
 
     return construct
 

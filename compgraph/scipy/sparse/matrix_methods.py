@@ -33,7 +33,7 @@ from .node_matrices import (
     times,
 )
 
-# The replacement of assignments to elements, in errors.
+# The advice in errors about assignments to elements.
 ASSEMBLY = "coo_array((values, (rows, columns)), shape) of lists, which sums repeated positions"
 
 # ---------------------------------------------------------------------------------------------- products
@@ -72,11 +72,11 @@ def _sparse_product(a: Any, b: Any) -> Any:
     left, right = sum_duplicates(a.tocsr()), sum_duplicates(b.tocsr())
     left_pattern, right_pattern = pattern_of(left), pattern_of(right)
     starts, counts = right.indptr[left_pattern.cols], np.diff(right.indptr)[left_pattern.cols]
-    of_left = np.repeat(np.arange(left_pattern.count), counts)
-    of_right = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
-    flat = left_pattern.rows[of_left].astype(np.int64) * b.shape[1] + right_pattern.cols[of_right]
+    left_indices = np.repeat(np.arange(left_pattern.count), counts)
+    right_indices = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
+    flat = left_pattern.rows[left_indices].astype(np.int64) * b.shape[1] + right_pattern.cols[right_indices]
     positions, inverse = np.unique(flat, return_inverse=True)
-    data = times(left.data[of_left] * right.data[of_right], matrix=summation_matrix(np.ravel(inverse), positions.size))
+    data = times(left.data[left_indices] * right.data[right_indices], matrix=summation_matrix(np.ravel(inverse), positions.size))
     template = type(plain_class(type(left))((a.shape[0], b.shape[1])))((a.shape[0], b.shape[1]))
     return matrix_from_positions(template, positions, data).tocsr()
 
@@ -105,8 +105,10 @@ def _multiply_sparse(a: Array, b: Array) -> Any:
     if a.shape != b.shape:
         raise ValueError("inconsistent shapes: sparse matrices whose elements are nodes are not broadcast")
     a, b = sum_duplicates(a), sum_duplicates(b)
-    positions, of_a, of_b = np.intersect1d(flat_positions(pattern_of(a)), flat_positions(pattern_of(b)), return_indices=True)
-    return matrix_from_positions(a, positions, a.data[of_a] * b.data[of_b]).tocsr()
+    positions, a_indices, b_indices = np.intersect1d(
+        flat_positions(pattern_of(a)), flat_positions(pattern_of(b)), return_indices=True
+    )
+    return matrix_from_positions(a, positions, a.data[a_indices] * b.data[b_indices]).tocsr()
 
 
 def divide(a: object, b: object) -> Any:
@@ -128,8 +130,8 @@ def add(a: Any, b: Any, sign: int = 1) -> Any:
     if a.shape != b.shape:
         raise ValueError(f"inconsistent shapes {a.shape} and {b.shape}")
     a, b = sum_duplicates(a), sum_duplicates(b)
-    together = np.concatenate([flat_positions(pattern_of(a)), flat_positions(pattern_of(b))])
-    positions, inverse = np.unique(together, return_inverse=True)
+    all_positions = np.concatenate([flat_positions(pattern_of(a)), flat_positions(pattern_of(b))])
+    positions, inverse = np.unique(all_positions, return_inverse=True)
     data = times(np.concatenate([a.data, sign * b.data]), matrix=summation_matrix(np.ravel(inverse), positions.size))
     return matrix_from_positions(a, positions, data).asformat("csr" if a.format == "coo" else a.format)
 
@@ -179,9 +181,9 @@ def _elementwise(ufunc: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda self: build_matrix(self, ufunc(self.data))
 
 
-def _raise_unsupported(operation: str, replacements: str) -> Callable[..., Any]:
+def _raising_method(operation: str, advice: str) -> Callable[..., Any]:
     def raise_unsupported(self: Any, *args: object) -> Any:
-        raise TypeError(unsupported_message(f"{operation} of a sparse matrix", replacements))
+        raise TypeError(unsupported_message(f"{operation} of a sparse matrix", advice))
 
     return raise_unsupported
 
@@ -201,10 +203,10 @@ class NodeMatrixMethods:
     __add__ = __radd__ = add
     __sub__, __rsub__, __neg__ = subtract, rsubtract, negative
 
-    __setitem__ = _raise_unsupported("an assignment to elements", f"A + B, where B has the changes: {ASSEMBLY}")
-    __imul__ = __itruediv__ = _raise_unsupported("an operation in place", "A = A * s")
-    __round__ = __rtruediv__ = _raise_unsupported("this operation", "functions of A.data")
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _raise_unsupported("a comparison", "A.toarray()")
+    __setitem__ = _raising_method("an assignment to elements", f"A + B, where B has the changes: {ASSEMBLY}")
+    __imul__ = __itruediv__ = _raising_method("an operation in place", "A = A * s")
+    __round__ = __rtruediv__ = _raising_method("this operation", "functions of A.data")
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _raising_method("a comparison", "A.toarray()")
     __hash__ = object.__hash__
 
     def _is_array(self) -> bool:
@@ -314,15 +316,15 @@ class NodeMatrixMethods:
         values = stack_nested(values)
         scipy.sparse.csr_array(self.shape).setdiag(np.zeros(np.shape(values)), k)  # raises for invalid arguments
         if self.data.dtype.kind not in "fc" or (is_tracer(values) and not is_tracer(self.data)):
-            raise TypeError(unsupported_message("setdiag of a sparse matrix made before the call, or of integers", ASSEMBLY))
+            raise TypeError(unsupported_message("setdiag of a sparse matrix created before the call, or of integers", ASSEMBLY))
         source: Any = self if self.format == "coo" else sum_duplicates(self)
         count = min(self.shape[0] + min(k, 0), self.shape[1] - max(k, 0), *np.shape(values))
-        replaced = (np.arange(count) + max(-k, 0)) * self.shape[1] + np.arange(count) + max(k, 0)
+        diagonal_positions = (np.arange(count) + max(-k, 0)) * self.shape[1] + np.arange(count) + max(k, 0)
         positions = flat_positions(pattern_of(source))
-        is_kept = ~np.isin(positions, replaced)
+        is_kept = ~np.isin(positions, diagonal_positions)
         diagonal = np.broadcast_to(values, (count,)) if not np.ndim(values) else values[:count]
         data = np.concatenate([source.data[is_kept], np.asarray(diagonal) if not isinstance(diagonal, Value) else diagonal])
-        positions = np.concatenate([positions[is_kept], replaced])
+        positions = np.concatenate([positions[is_kept], diagonal_positions])
         order = np.argsort(positions)
         matrix = matrix_from_positions(self, positions[order], data[order].astype(self.data.dtype)).asformat(self.format)
         self.__dict__.pop("_pattern", None)

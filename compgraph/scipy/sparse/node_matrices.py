@@ -1,8 +1,8 @@
 """Sparse matrices whose elements are nodes: subclasses of SciPy's classes, whose `data` is a node and whose indices are plain.
 
-A matrix consists of its elements, an operand, and its sparsity pattern, an option; it is never converted to a dense one.
-Operations on the elements are recorded as one node each. Each operation is linear in each operand, or solves linear equations,
-and the derivatives are again these operations.
+An operation takes the elements of a matrix as an operand, and its sparsity pattern as an option. It is recorded as one node, and
+does not convert the matrix to a dense one. Each operation is linear in each operand, or solves linear equations, and the
+derivatives are again these operations.
 
 Rearrangements (a transpose, a conversion, an index) are computed by SciPy on a matrix with the elements 1, 2, 3 ... The result
 holds the numbers of the elements, so each operation has SciPy's semantics.
@@ -127,13 +127,13 @@ def dense(data: NDArray[Any], *, pattern: Pattern) -> Any:
 @primitive(opname="scipy_sparse_solve")
 def solution(data: NDArray[Any], b: NDArray[Any], *, pattern: Pattern, **options: object) -> Any:
     """The x with ``A @ x = b``, where `data` are the elements of A, and b is a vector or a dense matrix."""
-    kind = np.result_type(data, b, np.float32 if np.result_type(data, b) == np.float32 else np.float64)
-    matrix = pattern.matrix(np.asarray(data, kind))
+    dtype = np.result_type(data, b, np.float32 if np.result_type(data, b) == np.float32 else np.float64)
+    matrix = pattern.matrix(np.asarray(data, dtype))
     if pattern.format == "coo":
         matrix = matrix.tocsc()
     if b.ndim == 2 and b.shape[1] != 1:
-        return np.asarray(scipy.sparse.linalg.spsolve(matrix, np.asarray(b, kind), **options)).reshape(b.shape)
-    return scipy.sparse.linalg.spsolve(matrix, np.ravel(b).astype(kind), **options).reshape(b.shape)
+        return np.asarray(scipy.sparse.linalg.spsolve(matrix, np.asarray(b, dtype), **options)).reshape(b.shape)
+    return scipy.sparse.linalg.spsolve(matrix, np.ravel(b).astype(dtype), **options).reshape(b.shape)
 
 
 FORMATS = ("csr", "csc", "coo")
@@ -149,8 +149,8 @@ def class_with_nodes(cls: type) -> type:
     """Return the subclass of a class of SciPy for matrices whose elements are nodes."""
     if has_nodes(cls):
         return cls
-    known = {*METHODS, *_UNCHANGED_ATTRIBUTES}
-    names = [name for name in dir(cls) if not name.startswith("_") and name not in known]
+    supported_names = {*METHODS, *_UNCHANGED_ATTRIBUTES}
+    names = [name for name in dir(cls) if not name.startswith("_") and name not in supported_names]
     # One base and no mixin: an object of SciPy's class can become an instance, because both have the same layout.
     return type(cls.__name__, (cls,), {**{name: _raising_property(name) for name in names}, **METHODS})
 
@@ -218,7 +218,7 @@ def sum_duplicates(matrix: Any) -> Any:
 
 
 def matrix_from_positions(like: Any, positions: Array, data: Any) -> Any:
-    """Return a coo array, or matrix as `like` is one, of its shape, with elements at flat positions in row-major order."""
+    """Return a coo array (for a matrix, a coo matrix) of the shape of `like`, with elements at flat positions."""
     cls = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
     coordinates = np.divmod(positions, like.shape[1])
     return build_matrix(cls((np.ones(positions.size), coordinates), shape=like.shape), data)

@@ -78,17 +78,17 @@ def init_kdtree(self: Any, data: Any, *args: object, **kwargs: object) -> None:
 def query_kdtree(self: Any, x: Any, k: list[int] | int = 1, eps: float = 0.0, p: float = 2.0, **options: object) -> Any:
     """``KDTree.query``: the distances are recorded; the choice of the nearest points has no derivative."""
     x = to_array(x)
-    numbers, where = unpatched(scipy.spatial.KDTree.query)(self, to_numpy(x), k, eps, p, **options)
+    plain_distances, neighbors = unpatched(scipy.spatial.KDTree.query)(self, to_numpy(x), k, eps, p, **options)
     if self.boxsize is not None:
         raise TypeError("scipy.spatial.KDTree: distances on a torus (boxsize=) are not recorded. Pass plain numbers (node.value)")
     points = self.data
-    is_finite = np.isfinite(numbers)
-    base = x[..., None, :] if np.ndim(where) == x.ndim else x
-    distances = minkowski_distance(base, points[np.where(is_finite, where, 0)], p)
-    return np.where(is_finite, distances, np.inf) if not np.all(is_finite) else distances, where
+    is_finite = np.isfinite(plain_distances)
+    base = x[..., None, :] if np.ndim(neighbors) == x.ndim else x
+    distances = minkowski_distance(base, points[np.where(is_finite, neighbors, 0)], p)
+    return np.where(is_finite, distances, np.inf) if not np.all(is_finite) else distances, neighbors
 
 
-_CHOICES = "node.value, and index the nodes with the result (the choice of neighbors has no derivative)"
+_CHOICE_ADVICE = "node.value, and index the nodes with the result (the choice of neighbors has no derivative)"
 
 POLICY = Policy(
     module="scipy.spatial",
@@ -103,11 +103,13 @@ POLICY = Policy(
     },
     plain=frozenset({"QhullError"}),
     unsupported={
-        **dict.fromkeys(["ConvexHull", "Delaunay", "HalfspaceIntersection", "SphericalVoronoi", "Voronoi", "tsearch"], _CHOICES),
-        **dict.fromkeys(["convex_hull_plot_2d", "delaunay_plot_2d", "voronoi_plot_2d"], _CHOICES),
-        "KDTree.query_ball_point": _CHOICES,
-        "KDTree.query_pairs": _CHOICES,
-        "KDTree.count_neighbors": _CHOICES,
+        **dict.fromkeys(
+            ["ConvexHull", "Delaunay", "HalfspaceIntersection", "SphericalVoronoi", "Voronoi", "tsearch"], _CHOICE_ADVICE
+        ),
+        **dict.fromkeys(["convex_hull_plot_2d", "delaunay_plot_2d", "voronoi_plot_2d"], _CHOICE_ADVICE),
+        "KDTree.query_ball_point": _CHOICE_ADVICE,
+        "KDTree.query_pairs": _CHOICE_ADVICE,
+        "KDTree.count_neighbors": _CHOICE_ADVICE,
         "Rectangle": "np.clip and np.linalg.norm for the distance to a box",
         "cKDTree": "scipy.spatial.KDTree, whose query() records distances",
     },

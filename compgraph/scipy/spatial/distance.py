@@ -27,8 +27,8 @@ def _weighted_sum(x: Array, w: Array) -> Any:
 
 def _root(x: Any, power: object = 0.5) -> Any:
     """A root, whose derivative at 0 is defined as 0."""
-    zero = to_numpy(x) == 0
-    return x**power if not np.any(zero) else np.where(zero, 0.0, np.where(zero, 1.0, x) ** power)
+    is_zero = to_numpy(x) == 0
+    return x**power if not np.any(is_zero) else np.where(is_zero, 0.0, np.where(is_zero, 1.0, x) ** power)
 
 
 def euclidean(u: Any, v: Any, w: Any = None) -> Any:
@@ -81,8 +81,8 @@ def mahalanobis(u: Any, v: Any, VI: object) -> Any:  # noqa: N803
 def canberra(u: Any, v: Any, w: Any = None) -> Any:
     """The sum of relative differences; two zeros contribute 0."""
     denominator = np.abs(u) + np.abs(v)
-    zero = to_numpy(denominator) == 0
-    return _weighted_sum(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, denominator)), w)
+    is_zero = to_numpy(denominator) == 0
+    return _weighted_sum(np.where(is_zero, 0.0, np.abs(u - v) / np.where(is_zero, 1.0, denominator)), w)
 
 
 def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
@@ -135,7 +135,7 @@ METRICS: dict[str, tuple[Formula, tuple[str, ...]]] = {
     "cosine": (cosine, ("w",)),
     "jensenshannon": (lambda u, v: _jensen_shannon(u, v, None, -1, False), ()),
 }
-_OTHER_NAMES = {
+_ALIASES = {
     "euclid": "euclidean", "eu": "euclidean", "e": "euclidean", "sqe": "sqeuclidean", "sqeuclid": "sqeuclidean",
     "cblock": "cityblock", "cb": "cityblock", "c": "cityblock", "chebychev": "chebyshev", "cheby": "chebyshev",
     "cheb": "chebyshev", "ch": "chebyshev", "mi": "minkowski", "m": "minkowski", "pnorm": "minkowski", "se": "seuclidean",
@@ -157,45 +157,45 @@ def vector_distance(name: str) -> Formula:
     return distance
 
 
-def _formula(metric: str, others: dict[str, Any], points: Callable[[], Any]) -> tuple[Formula, dict[str, Any]]:
-    """Return the formula of a named metric, and its further arguments; variances default to those of the points."""
+def _formula(metric: str, options: dict[str, Any], get_points: Callable[[], Any]) -> tuple[Formula, dict[str, Any]]:
+    """Return the formula of a named metric, and its options; variances and covariances default to those of the points."""
     name = metric.lower()
-    name = _OTHER_NAMES.get(name, name)
+    name = _ALIASES.get(name, name)
     if name not in METRICS:
         raise TypeError(
             f"scipy.spatial.distance: metric={metric!r} has no derivative. Use one of "
             f"{', '.join(METRICS)}, or plain numbers (node.value)"
         )
-    formula, known = METRICS[name]
-    if set(others) - set(known):
+    formula, parameters = METRICS[name]
+    if set(options) - set(parameters):
         raise TypeError(
-            f"scipy.spatial.distance: metric={metric!r} takes {', '.join(known) or 'nothing'}, not {', '.join(others)}"
+            f"scipy.spatial.distance: metric={metric!r} takes {', '.join(parameters) or 'nothing'}, not {', '.join(options)}"
         )
-    others = {key: to_double(value) for key, value in others.items() if value is not None} | (
-        {"p": others["p"]} if "p" in others else {}
+    options = {key: to_double(value) for key, value in options.items() if value is not None} | (
+        {"p": options["p"]} if "p" in options else {}
     )
-    if name == "seuclidean" and "V" not in others:
-        others["V"] = np.var(points(), axis=0, ddof=1)
-    if name == "mahalanobis" and "VI" not in others:
-        others["VI"] = np.transpose(np.linalg.inv(np.atleast_2d(np.cov(np.transpose(points())))))
-    return formula, others
+    if name == "seuclidean" and "V" not in options:
+        options["V"] = np.var(get_points(), axis=0, ddof=1)
+    if name == "mahalanobis" and "VI" not in options:
+        options["VI"] = np.transpose(np.linalg.inv(np.atleast_2d(np.cov(np.transpose(get_points())))))
+    return formula, options
 
 
-def cdist(XA: object, XB: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **others: object) -> Any:  # noqa: N803
+def cdist(XA: object, XB: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **kwargs: object) -> Any:  # noqa: N803
     """``scipy.spatial.distance.cdist``."""
     if out is not None:
         raise TypeError("scipy.spatial.distance.cdist: out= cannot hold nodes. Use the result")
-    one, two = to_double(XA), to_double(XB)
-    if one.ndim != 2 or two.ndim != 2 or one.shape[1] != two.shape[1]:
+    xa, xb = to_double(XA), to_double(XB)
+    if xa.ndim != 2 or xb.ndim != 2 or xa.shape[1] != xb.shape[1]:
         raise ValueError("XA and XB must be 2-dimensional, with the same number of columns.")
     if callable(metric):
-        distances = [metric(one[i], two[j], **others) for i in range(one.shape[0]) for j in range(two.shape[0])]
-        return np.reshape(np.stack(distances), (one.shape[0], two.shape[0]))
-    formula, others = _formula(metric, others, lambda: np.concatenate([one, two]))
-    return formula(one[:, None], two[None], **others)
+        distances = [metric(xa[i], xb[j], **kwargs) for i in range(xa.shape[0]) for j in range(xb.shape[0])]
+        return np.reshape(np.stack(distances), (xa.shape[0], xb.shape[0]))
+    formula, options = _formula(metric, kwargs, lambda: np.concatenate([xa, xb]))
+    return formula(xa[:, None], xb[None], **options)
 
 
-def pdist(X: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **others: object) -> Any:  # noqa: N803
+def pdist(X: object, metric: Callable[..., Any] | str = "euclidean", *, out: object = None, **kwargs: object) -> Any:  # noqa: N803
     """``scipy.spatial.distance.pdist``."""
     if out is not None:
         raise TypeError("scipy.spatial.distance.pdist: out= cannot hold nodes. Use the result")
@@ -204,9 +204,9 @@ def pdist(X: object, metric: Callable[..., Any] | str = "euclidean", *, out: obj
         raise ValueError("A 2-dimensional array must be passed.")
     i, j = np.triu_indices(x.shape[0], 1)
     if callable(metric):
-        return np.stack([metric(x[a], x[b], **others) for a, b in zip(i.tolist(), j.tolist(), strict=True)])
-    formula, others = _formula(metric, others, lambda: x)
-    return formula(x[i], x[j], **others)
+        return np.stack([metric(x[a], x[b], **kwargs) for a, b in zip(i.tolist(), j.tolist(), strict=True)])
+    formula, options = _formula(metric, kwargs, lambda: x)
+    return formula(x[i], x[j], **options)
 
 
 def squareform(X: object, force: str = "no", checks: bool = True) -> Any:  # noqa: N803
@@ -258,8 +258,8 @@ def distance_matrix(x: Any, y: Any, p: Any = 2.0, threshold: int = 1000000) -> A
 
 # ------------------------------------------------------------------------------------------ policy
 
-_COUNTS = "a smooth metric, such as 'euclidean', 'cosine' or 'canberra' (this one counts elements)"
-_SIZES = "node.value, because its result has no derivative"
+_METRIC_ADVICE = "a smooth metric, such as 'euclidean', 'cosine' or 'canberra' (this one counts elements)"
+_PLAIN_ADVICE = "node.value, because its result has no derivative"
 
 POLICY = Policy(
     module="scipy.spatial.distance",
@@ -272,7 +272,7 @@ POLICY = Policy(
         "directed_hausdorff": directed_hausdorff,
     },
     unsupported={
-        **dict.fromkeys(["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"], _COUNTS),
-        **dict.fromkeys(["is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y"], _SIZES),
+        **dict.fromkeys(["dice", "hamming", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"], _METRIC_ADVICE),
+        **dict.fromkeys(["is_valid_dm", "is_valid_y", "num_obs_dm", "num_obs_y"], _PLAIN_ADVICE),
     },
 )

@@ -1,8 +1,8 @@
 """``scipy.spatial.transform``: rotations as quaternions in recorded steps, scalar last.
 
-M. D. Shuster, "A survey of attitude representations", J. Astronaut. Sci. 41 (1993); for matrices F. L. Markley, "Unit quaternion
-from rotation matrix", J. Guid. Control Dyn. 31 (2008); for angles E. Bernardes and S. Viollet, "Quaternion to Euler angles
-conversion: a direct, general and computationally efficient method", PLoS ONE 17 (2022).
+Formulas: M. D. Shuster, "A survey of attitude representations", J. Astronaut. Sci. 41 (1993); for matrices F. L. Markley, "Unit
+quaternion from rotation matrix", J. Guid. Control Dyn. 31 (2008); for angles E. Bernardes and S. Viollet, "Quaternion to Euler
+angles conversion: a direct, general and computationally efficient method", PLoS ONE 17 (2022).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..policy import Policy
 from ..tools import add_mixin, class_with_mixin, limit_order, to_array, to_double, to_numpy
 
 SMALL = 1e-3  # angle below which series are used, so that derivatives are correct at zero
-_ORTHOGONAL = 1e-12
+_ORTHOGONALITY_TOLERANCE = 1e-12
 
 
-def _unit(q: Array) -> Any:
+def _normalize(q: Array) -> Any:
     size = np.linalg.norm(q, axis=-1, keepdims=True)
     if np.any(to_numpy(size) == 0):
         raise ValueError("Found zero norm quaternions in `quat`.")
@@ -47,19 +47,19 @@ def _product(p: NDArray[Any], q: NDArray[Any]) -> Any:
 def _quaternion_from_vector(v: Array) -> Any:
     """The quaternion of a rotation vector; near zero by series in the square of the angle."""
     square = np.sum(v * v, axis=-1, keepdims=True)
-    small = to_numpy(square) <= SMALL**2
-    angle = np.sqrt(np.where(small, 1.0, square))
-    scale = np.where(small, 0.5 - square / 48 + square**2 / 3840, np.sin(angle / 2) / angle)
-    return np.concatenate([v * scale, np.where(small, 1 - square / 8 + square**2 / 384, np.cos(angle / 2))], axis=-1)
+    is_small = to_numpy(square) <= SMALL**2
+    angle = np.sqrt(np.where(is_small, 1.0, square))
+    scale = np.where(is_small, 0.5 - square / 48 + square**2 / 3840, np.sin(angle / 2) / angle)
+    return np.concatenate([v * scale, np.where(is_small, 1 - square / 8 + square**2 / 384, np.cos(angle / 2))], axis=-1)
 
 
 def _to_vector(q: NDArray[Any]) -> Any:
     q = _with_positive_scalar(q)
     v, square = q[..., :3], np.sum(q[..., :3] ** 2, axis=-1, keepdims=True)
-    small = to_numpy(square) <= (SMALL / 2) ** 2
-    sine = np.sqrt(np.where(small, 1.0, square))
+    is_small = to_numpy(square) <= (SMALL / 2) ** 2
+    sine = np.sqrt(np.where(is_small, 1.0, square))
     angle = 2 * np.arctan2(sine, q[..., 3:])
-    return v * np.where(small, 2 + square / 3 + 3 * square**2 / 20, angle / sine)
+    return v * np.where(is_small, 2 + square / 3 + 3 * square**2 / 20, angle / sine)
 
 
 def _to_matrix(q: NDArray[Any]) -> Any:
@@ -82,8 +82,8 @@ def _nearest_rotation(m: Any) -> Any:
     remaining_steps = 3
     while remaining_steps:
         numbers = to_numpy(m)
-        gap = np.max(np.abs(np.swapaxes(numbers, -1, -2) @ numbers - np.eye(3)), initial=0.0)
-        remaining_steps -= gap <= _ORTHOGONAL
+        deviation = np.max(np.abs(np.swapaxes(numbers, -1, -2) @ numbers - np.eye(3)), initial=0.0)
+        remaining_steps -= deviation <= _ORTHOGONALITY_TOLERANCE
         m = (m + np.swapaxes(np.linalg.inv(m), -1, -2)) / 2
     return limit_order(m, 7, "the orthogonal factor of scipy.spatial.transform.Rotation.from_matrix")
 
@@ -103,7 +103,7 @@ def _quaternion_from_matrix(m: Any) -> Any:
     quaternions = forms[3]
     for i in range(3):
         quaternions = np.where(greatest == i, forms[i], quaternions)
-    return _unit(quaternions)
+    return _normalize(quaternions)
 
 
 def _axes(seq: str) -> tuple[str, bool]:
@@ -148,8 +148,8 @@ def _quaternion_from_euler(seq: str, angles: Any, degrees: bool) -> Any:
     angles = np.reshape(angles, (*shape[:-1], len(axes)))
     quaternions: Any = None
     for n, axis in enumerate(axes):
-        one = np.sin(angles[..., n : n + 1] / 2) * np.eye(3)["xyz".index(axis)]
-        step = np.concatenate([one, np.cos(angles[..., n : n + 1] / 2)], axis=-1)
+        vector = np.sin(angles[..., n : n + 1] / 2) * np.eye(3)["xyz".index(axis)]
+        step = np.concatenate([vector, np.cos(angles[..., n : n + 1] / 2)], axis=-1)
         if quaternions is None:
             quaternions = step
         else:
@@ -243,13 +243,13 @@ class NodeRotation:
         """The composition with another rotation, which is applied first."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
-        return rotation_of(_unit(_product(self._nodes, quaternion(other))))
+        return rotation_of(_normalize(_product(self._nodes, quaternion(other))))
 
     def __rmul__(self, other: object) -> Any:
         """The composition with a plain rotation, which is applied last."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
-        return rotation_of(_unit(_product(quaternion(other), self._nodes)))
+        return rotation_of(_normalize(_product(quaternion(other), self._nodes)))
 
     def __pow__(self, n: object, modulus: None = None) -> Any:
         """The rotation by a multiple of the angle about the same axis."""
@@ -280,7 +280,7 @@ def from_quat(quat: object, *, scalar_first: bool = False) -> Any:
     q = to_double(quat)
     if q.ndim < 1 or q.shape[-1] != 4:
         raise ValueError(f"Expected `quat` to have shape (..., 4), got {q.shape}.")
-    return rotation_of(_unit(np.concatenate([q[..., 1:], q[..., :1]], axis=-1) if scalar_first else q))
+    return rotation_of(_normalize(np.concatenate([q[..., 1:], q[..., :1]], axis=-1) if scalar_first else q))
 
 
 def from_matrix(matrix: object, *, assume_valid: bool = False) -> Any:
@@ -347,18 +347,20 @@ def init_slerp(self: Any, times: Any, rotations: Any) -> None:
 def call_slerp(self: Any, times: Any) -> Any:
     """``Slerp.__call__``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
     times = to_double(times)
-    numbers, known = to_numpy(times), to_numpy(self.times)
-    if times.ndim > 1 or np.any(numbers < known[0]) or np.any(numbers > known[-1]):
-        raise ValueError(f"Interpolation times must be within the range [{known[0]}, {known[-1]}], at most 1-dimensional.")
-    where = np.maximum(np.searchsorted(known, numbers) - 1, 0)
-    part = (times - self.times[where]) / self.timedelta[where]
-    step = _quaternion_from_vector(self.rotvecs[where] * part[..., None])
-    return rotation_of(_unit(_product(quaternion(self.rotations)[where], step)))
+    numbers, key_times = to_numpy(times), to_numpy(self.times)
+    if times.ndim > 1 or np.any(numbers < key_times[0]) or np.any(numbers > key_times[-1]):
+        raise ValueError(
+            f"Interpolation times must be within the range [{key_times[0]}, {key_times[-1]}], at most 1-dimensional."
+        )
+    interval = np.maximum(np.searchsorted(key_times, numbers) - 1, 0)
+    fraction = (times - self.times[interval]) / self.timedelta[interval]
+    step = _quaternion_from_vector(self.rotvecs[interval] * fraction[..., None])
+    return rotation_of(_normalize(_product(quaternion(self.rotations)[interval], step)))
 
 
 # ------------------------------------------------------------------------------------------ policy
 
-_OTHERS = "as_quat(), as_matrix() or as_rotvec() of a Rotation, with NumPy functions"
+_OTHER_ADVICE = "as_quat(), as_matrix() or as_rotvec() of a Rotation, with NumPy functions"
 
 POLICY = Policy(
     module="scipy.spatial.transform",
@@ -378,7 +380,7 @@ POLICY = Policy(
     unsupported={
         "RigidTransform": "a Rotation, and add the translation",
         "RotationSpline": "Slerp, or make_interp_spline of rotation vectors",
-        "Rotation.from_davenport": _OTHERS,
+        "Rotation.from_davenport": _OTHER_ADVICE,
         "Rotation.align_vectors": "scipy.linalg.orthogonal_procrustes",
     },
 )

@@ -14,7 +14,7 @@ _STATISTICS = """
     f_oneway pearsonr linregress power_divergence chisquare jarque_bera pointbiserialr wasserstein_distance energy_distance
     boxcox yeojohnson boxcox_llf yeojohnson_llf scoreatpercentile
 """
-_RESAMPLING = "omit it, because it resamples"
+_METHOD_ADVICE = "omit it, because it resamples"
 
 PIECEWISE = {"rankdata": "a", "tiecorrect": "rankvals"}
 
@@ -27,80 +27,84 @@ _PLAIN = """
     Covariance
 """
 
-_RANKS = "plain numbers (x.value), because its statistic depends only on the order of the data"
-_SEARCH = "plain numbers (x.value), because it searches; or optimize the likelihood, the sum of logpdf"
-_RESAMPLED = "plain numbers (x.value), because it resamples; or the statistic itself"
-_TEST = "plain numbers (x.value), because its distribution has no rule; or its statistic, written with NumPy functions"
-_COUNTED = "plain numbers (x.value), because it counts; or smooth weights of the bins, such as np.exp"
-_CUT = "the statistic of x[mask]"
-_PLOT = "plain numbers (x.value), because it draws"
-_NEW = "the distributions of the older interface, such as scipy.stats.norm"
-_STEPS = "its definition, written with NumPy functions"
+_RANK_ADVICE = "plain numbers (x.value), because its statistic depends only on the order of the data"
+_SEARCH_ADVICE = "plain numbers (x.value), because it searches; or optimize the likelihood, the sum of logpdf"
+_RESAMPLING_ADVICE = "plain numbers (x.value), because it resamples; or the statistic itself"
+_TEST_ADVICE = "plain numbers (x.value), because its distribution has no rule; or its statistic, written with NumPy functions"
+_COUNT_ADVICE = "plain numbers (x.value), because it counts; or smooth weights of the bins, such as np.exp"
+_MASK_ADVICE = "the statistic of x[mask]"
+_PLOT_ADVICE = "plain numbers (x.value), because it draws"
+_INTERFACE_ADVICE = "the distributions of the older interface, such as scipy.stats.norm"
+_DEFINITION_ADVICE = "its definition, written with NumPy functions"
 
 
-def _all(names: str, advice: str) -> dict[str, str]:
+def _advise(names: str, advice: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), advice)
 
 
-_DRAWN = "mean + np.linalg.cholesky(cov) @ z with plain standard normal draws z"
-_FIT = "plain data (x.value), or optimize the sum of logpdf"
-_MULTIVARIATE = {
-    "multivariate_normal.rvs": _DRAWN,
-    "multivariate_t.rvs": _DRAWN,
-    **_all(
+_DRAW_ADVICE = "mean + np.linalg.cholesky(cov) @ z with plain standard normal draws z"
+_FIT_ADVICE = "plain data (x.value), or optimize the sum of logpdf"
+_UNSUPPORTED_METHODS = {
+    "multivariate_normal.rvs": _DRAW_ADVICE,
+    "multivariate_t.rvs": _DRAW_ADVICE,
+    **_advise(
         "multivariate_normal.cdf multivariate_normal.logcdf multivariate_t.cdf",
         "plain numbers (x.value), because SciPy integrates by random points",
     ),
-    **_all("multivariate_normal.fit rv_continuous.fit rv_continuous.fit_loc_scale", _FIT),
-    **_all("rv_continuous.expect rv_discrete.expect", "the sum of values times pdf or pmf, at the points of a quadrature"),
-    "multivariate_t.entropy": _STEPS,
-    **_all(
+    **_advise("multivariate_normal.fit rv_continuous.fit rv_continuous.fit_loc_scale", _FIT_ADVICE),
+    **_advise("rv_continuous.expect rv_discrete.expect", "the sum of values times pdf or pmf, at the points of a quadrature"),
+    "multivariate_t.entropy": _DEFINITION_ADVICE,
+    **_advise(
         "dirichlet.rvs wishart.rvs invwishart.rvs multinomial.rvs", "plain parameters (x.value), and weight by logpdf or logpmf"
     ),
-    **_all("wishart.mean wishart.var wishart.mode wishart.entropy invwishart.mean invwishart.var invwishart.mode", _STEPS),
-    **_all("invwishart.entropy multinomial.entropy multinomial.cov", _STEPS),
+    **_advise(
+        "wishart.mean wishart.var wishart.mode wishart.entropy invwishart.mean invwishart.var invwishart.mode", _DEFINITION_ADVICE
+    ),
+    **_advise("invwishart.entropy multinomial.entropy multinomial.cov", _DEFINITION_ADVICE),
     **{
-        f"{name}.{method}": _STEPS
+        f"{name}.{method}": _DEFINITION_ADVICE
         for name in ("matrix_normal", "matrix_t", "vonmises_fisher", "normal_inverse_gamma")
         for method in ("pdf", "logpdf", "rvs", "__call__")
     },
     **{
-        f"{name}.{method}": _STEPS
+        f"{name}.{method}": _DEFINITION_ADVICE
         for name in ("dirichlet_multinomial", "multivariate_hypergeom")
         for method in ("pmf", "logpmf", "__call__")
     },
 }
 
 UNSUPPORTED = {
-    **_all(
+    **_advise(
         """
         spearmanr spearmanrho kendalltau somersd weightedtau siegelslopes theilslopes mannwhitneyu wilcoxon kruskal
         friedmanchisquare ranksums brunnermunzel ansari mood median_test chatterjeexi page_trend_test bws_test ks_1samp
         ks_2samp kstest cramervonmises cramervonmises_2samp epps_singleton_2samp anderson_ksamp percentileofscore ecdf
         logrank quantile_test fligner
         """,
-        _RANKS,
+        _RANK_ADVICE,
     ),
-    **_all("boxcox_normmax yeojohnson_normmax", "plain numbers (x.value), and pass the resulting power by lmbda="),
-    **_all("fit ppcc_max goodness_of_fit expectile", _SEARCH),
-    **_all(
+    **_advise("boxcox_normmax yeojohnson_normmax", "plain numbers (x.value), and pass the resulting power by lmbda="),
+    **_advise("fit ppcc_max goodness_of_fit expectile", _SEARCH_ADVICE),
+    **_advise(
         "bootstrap permutation_test monte_carlo_test power multiscale_graphcorr sobol_indices dunnett tukey_hsd "
         "poisson_means_test",
-        _RESAMPLED,
+        _RESAMPLING_ADVICE,
     ),
-    **_all(
+    **_advise(
         """
         anderson shapiro skewtest kurtosistest normaltest bartlett levene alexandergovern combine_pvalues false_discovery_control
         bayes_mvs mvsdist barnard_exact boschloo_exact fisher_exact chi2_contingency binomtest kstatvar directional_stats
         """,
-        _TEST,
+        _TEST_ADVICE,
     ),
-    **_all("binned_statistic binned_statistic_2d binned_statistic_dd cumfreq relfreq mode rv_histogram CensoredData", _COUNTED),
-    **_all("tmean tvar tstd tsem tmin tmax trim1 trimboth sigmaclip", _CUT),
-    **_all("boxcox_normplot yeojohnson_normplot ppcc_plot probplot", _PLOT),
-    **_all("Normal Uniform Logistic Binomial Mixture abs exp log truncate order_statistic estimated_cdf", _NEW),
-    **_all("lmoment obrientransform wasserstein_distance_nd", _STEPS),
-    **_MULTIVARIATE,
+    **_advise(
+        "binned_statistic binned_statistic_2d binned_statistic_dd cumfreq relfreq mode rv_histogram CensoredData", _COUNT_ADVICE
+    ),
+    **_advise("tmean tvar tstd tsem tmin tmax trim1 trimboth sigmaclip", _MASK_ADVICE),
+    **_advise("boxcox_normplot yeojohnson_normplot ppcc_plot probplot", _PLOT_ADVICE),
+    **_advise("Normal Uniform Logistic Binomial Mixture abs exp log truncate order_statistic estimated_cdf", _INTERFACE_ADVICE),
+    **_advise("lmoment obrientransform wasserstein_distance_nd", _DEFINITION_ADVICE),
+    **_UNSUPPORTED_METHODS,
 }
 
 POLICY = Policy(
@@ -108,8 +112,8 @@ POLICY = Policy(
     piecewise=PIECEWISE,
     own_code=frozenset([*distributions.OWN_CODE, *replaced_functions.OWN_CODE, *_STATISTICS.split()]),
     fixed_options={
-        "ttest_ind": {"method": _RESAMPLING},
-        "pearsonr": {"method": _RESAMPLING},
+        "ttest_ind": {"method": _METHOD_ADVICE},
+        "pearsonr": {"method": _METHOD_ADVICE},
         "describe": {"nan_policy": "select elements by an index, x[~np.isnan(x)]"},
     },
     replacements={**distributions.REPLACEMENTS, **replaced_functions.REPLACEMENTS},

@@ -121,7 +121,7 @@ def _pearson3_sf(x: Any, beta: Any) -> Any:
     return st.gamma.sf(beta * x + beta * beta, beta * beta)
 
 
-# -------------------------------------------------------------------------------------------- in C in SciPy
+# -------------------------------------------------------------------------------------------- evaluated in C by SciPy
 
 
 def _genhyperbolic_logpdf(self: Any, x: NDArray[Any], p: Array, a: NDArray[Any], b: NDArray[Any]) -> Any:
@@ -240,13 +240,13 @@ def _pdf(self: Any, x: object, *shapes: object) -> Any:
     return np.exp(self._logpdf(x, *shapes))
 
 
-def _log_of_smaller(one: str, other: str) -> Method:
-    """Return the logarithm of `one`, by log1p of `other` where `other` is smaller. SciPy solves for the median instead."""
+def _log_method(name: str, complement: str) -> Method:
+    """Return the logarithm of a method; by log1p of the complement where that is smaller. SciPy solves for the median instead."""
 
     def method(self: Any, x: object, *shapes: object) -> Any:
-        value = getattr(self, one)(x, *shapes)
+        value = getattr(self, name)(x, *shapes)
         is_smaller = value < 0.5
-        return np.where(is_smaller, np.log(np.where(is_smaller, value, 1)), np.log1p(-getattr(self, other)(x, *shapes)))
+        return np.where(is_smaller, np.log(np.where(is_smaller, value, 1)), np.log1p(-getattr(self, complement)(x, *shapes)))
 
     return method
 
@@ -285,33 +285,33 @@ def _summed_entropy(self: Any, *shapes: Any) -> Any:
     return np.sum(sc.entr(np.where((counts >= low[..., None]) & (counts <= high[..., None]), masses, 0)), axis=-1)
 
 
-_ALL = "_cdf _sf _ppf _isf"
+_CDF_METHODS = "_cdf _sf _ppf _isf"
 _NUMERIC = {  # methods that SciPy integrates, solves for, or computes in C
     "rv_continuous": "_cdf _ppf",
-    "cosine_gen": _ALL,
-    "dpareto_lognorm_gen": _ALL,
-    "genhyperbolic_gen": _ALL,
-    "geninvgauss_gen": _ALL,
+    "cosine_gen": _CDF_METHODS,
+    "dpareto_lognorm_gen": _CDF_METHODS,
+    "genhyperbolic_gen": _CDF_METHODS,
+    "geninvgauss_gen": _CDF_METHODS,
     "invgauss_gen": "_ppf _isf",
-    "irwinhall_gen": _ALL,
-    "ksone_gen": _ALL,
-    "kstwo_gen": _ALL,
-    "kstwobign_gen": _ALL,
-    "landau_gen": _ALL,
-    "levy_stable_gen": _ALL,
-    "norminvgauss_gen": _ALL,
-    "skewnorm_gen": _ALL,
-    "studentized_range_gen": _ALL,
+    "irwinhall_gen": _CDF_METHODS,
+    "ksone_gen": _CDF_METHODS,
+    "kstwo_gen": _CDF_METHODS,
+    "kstwobign_gen": _CDF_METHODS,
+    "landau_gen": _CDF_METHODS,
+    "levy_stable_gen": _CDF_METHODS,
+    "norminvgauss_gen": _CDF_METHODS,
+    "skewnorm_gen": _CDF_METHODS,
+    "studentized_range_gen": _CDF_METHODS,
     "vonmises_gen": "_cdf",
     "wald_gen": "_ppf _isf",
 }
 _WITHOUT_FORMULA = "irwinhall_gen ksone_gen kstwo_gen kstwobign_gen landau_gen levy_stable_gen studentized_range_gen"
 
-_COUNTS = "plain numbers for its parameters (x.value), which are counts"
+_COUNT_ADVICE = "plain numbers for its parameters (x.value), which are counts"
 _WITHOUT_DERIVATIVE = {
-    "hypergeom_gen": _COUNTS,
-    "nhypergeom_gen": _COUNTS,
-    "randint_gen": _COUNTS,
+    "hypergeom_gen": _COUNT_ADVICE,
+    "nhypergeom_gen": _COUNT_ADVICE,
+    "randint_gen": _COUNT_ADVICE,
     "poisson_binom_gen": "np.convolve of [1 - p, p] for all trials",
     "nchypergeom_fisher_gen": "the sum of its definition, by scipy.special.gammaln",
     "nchypergeom_wallenius_gen": "plain numbers for its parameters (x.value)",
@@ -329,18 +329,18 @@ def _raising_method(advice: str) -> Method:
 
 
 replace_methods({
-    **{(kind, name): _numeric_method(name) for kind, names in _NUMERIC.items() for name in names.split()},
-    **{(kind, name): _plain_density_method(name) for kind in _WITHOUT_FORMULA.split() for name in ("_pdf", "_logpdf")},
+    **{(cls, name): _numeric_method(name) for cls, names in _NUMERIC.items() for name in names.split()},
+    **{(cls, name): _plain_density_method(name) for cls in _WITHOUT_FORMULA.split() for name in ("_pdf", "_logpdf")},
     ("rv_continuous", "_pdf"): _pdf,
-    ("rv_continuous", "_logcdf"): _log_of_smaller("_cdf", "_sf"),
-    ("rv_continuous", "_logsf"): _log_of_smaller("_sf", "_cdf"),
+    ("rv_continuous", "_logcdf"): _log_method("_cdf", "_sf"),
+    ("rv_continuous", "_logsf"): _log_method("_sf", "_cdf"),
     ("rv_continuous", "_entropy"): _integration_method("vecentropy", "entropy"),
     ("rv_generic", "vecentropy"): property(lambda self: self._entropy),  # SciPy's is a loop over the elements
     ("rv_generic", "generic_moment"): property(lambda self: _integration_method("generic_moment", "moment").__get__(self)),
     ("rv_discrete", "_cdf"): _summed_cdf,
     ("rv_discrete", "_entropy"): _summed_entropy,
     ("binom_gen", "_entropy"): _summed_entropy,
-    **{(kind, "_argcheck"): _raising_method(advice) for kind, advice in _WITHOUT_DERIVATIVE.items()},
+    **{(cls, "_argcheck"): _raising_method(advice) for cls, advice in _WITHOUT_DERIVATIVE.items()},
     **FORMULAS,
 })  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Replaced functions of ``scipy.stats`` in rebound code: statistics, kernel density estimates, multivariate distributions."""
+"""Replacements in the rebound code of ``scipy.stats``: statistics, kernel density estimates, multivariate distributions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _validate: Any = rebind(_validate_distribution)
 
 
 def _cdf_distance(p: int, u_values: object, v_values: object, u_weights: object = None, v_weights: object = None) -> Any:
-    """As in SciPy, which calls ``searchsorted`` of an array that may be plain with a node."""
+    """As in SciPy, which calls the method ``searchsorted`` with a node; that of a plain array converts the node."""
     (u, u_weights), (v, v_weights) = _validate(u_values, u_weights), _validate(v_values, v_weights)
     points = np.sort(np.concatenate([u, v]))
     difference = np.abs(_empirical_cdf(u, u_weights, points[:-1]) - _empirical_cdf(v, v_weights, points[:-1]))
@@ -155,7 +155,7 @@ replace_functions({"_PSD": _factorize, "CovViaPSD": _covariance_of, "get_blas_fu
 
 
 class FrozenDistribution:
-    """A distribution some of whose parameters are nodes.
+    """A frozen distribution with nodes among its parameters.
 
     Parameters
     ----------

@@ -77,8 +77,6 @@ def eigenpairs(data: NDArray[Any], *, pattern: object, find: Callable[..., Any])
 
 # -------------------------------------------------------------------------------------------------------- linear systems
 
-Solver = Callable[..., Any]
-
 
 def plain_matrix(matrix: Any) -> Any:
     """A matrix without nodes."""
@@ -123,8 +121,8 @@ def spsolve_triangular(
     value = scipy_function(plain_matrix(A), to_values(stack_nested(b)), lower=lower, unit_diagonal=unit_diagonal)
     matrix = A.tocsr()
     if unit_diagonal:
-        outer = (scipy.sparse.tril if lower else scipy.sparse.triu)(matrix, -1 if lower else 1)
-        matrix = add(outer.tocsr(), scipy.sparse.eye_array(A.shape[0], format="csr"))
+        strict_triangle = (scipy.sparse.tril if lower else scipy.sparse.triu)(matrix, -1 if lower else 1)
+        matrix = add(strict_triangle.tocsr(), scipy.sparse.eye_array(A.shape[0], format="csr"))
     data, pattern = elements_and_pattern(matrix)
     x = solution(data, stack_nested(b), pattern=pattern)
     return pin_value(x, value)
@@ -138,8 +136,8 @@ class NodeFactorization:
 
     def __init__(self, matrix: object, options: dict[str, Any]) -> None:
         self._data, self._pattern = elements_and_pattern(matrix)
-        plain = to_values(self._data)
-        self._factorization = Factorization(self._pattern.matrix(plain).tocsc(), plain, options)
+        plain_data = to_values(self._data)
+        self._factorization = Factorization(self._pattern.matrix(plain_data).tocsc(), plain_data, options)
         self.shape, self.nnz = self._factorization.lu.shape, self._factorization.lu.nnz
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
@@ -203,7 +201,7 @@ def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
 # ---------------------------------------------------------------------------------------------- iterations
 
 
-def replace_iterative_solver(name: str) -> Solver:
+def replace_iterative_solver(name: str) -> Callable[..., Any]:
     """Return the replacement of an iterative solver: SciPy computes the value; the derivative is that of the exact solution."""
     scipy_function = unpatched(getattr(scipy.sparse.linalg, name))
 
@@ -243,6 +241,8 @@ def _solve(matrix: Array, b: NDArray[Any]) -> Any:
     return solution(data, b, pattern=pattern)
 
 
+# ------------------------------------------------------------------------------------------ functions of matrices
+
 TERMS = 24  # of the exponential series of a matrix of norm 1: the remainder is less than 1e-24
 
 
@@ -268,8 +268,8 @@ def inv(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.inv``: the inverse, with all elements stored."""
     data, pattern = elements_and_pattern(A)
     inverse = solution(data, np.eye(A.shape[0], dtype=data.dtype), pattern=pattern)
-    kind = scipy.sparse.csc_array if isinstance(A, scipy.sparse.sparray) else scipy.sparse.csc_matrix
-    return kind(inverse).asformat(A.format)
+    cls = scipy.sparse.csc_array if isinstance(A, scipy.sparse.sparray) else scipy.sparse.csc_matrix
+    return cls(inverse).asformat(A.format)
 
 
 def matrix_power(A: object, power: int) -> Any:  # noqa: N803 (SciPy's name)
@@ -329,19 +329,19 @@ def eigsh(A: object, k: int = 6, M: object = None, sigma: float | None = None, *
     data, pattern = elements_and_pattern(A)
     if data.dtype.kind == "c":
         raise TypeError(unsupported_message("eigsh of a complex matrix", "np.linalg.eigh(A.toarray())"))
-    with_vectors = options.pop("return_eigenvectors", True)
+    returns_vectors = options.pop("return_eigenvectors", True)
     scipy_function = unpatched(scipy.sparse.linalg.eigsh)
 
     def find(numbers: NDArray[Any]) -> Any:
         w, v = scipy_function(pattern.matrix(numbers), k, sigma=to_values(sigma), **options)
-        if with_vectors:
+        if returns_vectors:
             return w, v
         values_only = scipy_function(pattern.matrix(numbers), k, sigma=to_values(sigma), return_eigenvectors=False, **options)
         order = np.argsort(w)[np.argsort(np.argsort(values_only))]  # without vectors, SciPy's order of the values differs
         return w[order], v[:, order]
 
     w, v = eigenpairs(data, pattern=pattern, find=find)
-    return (w, v) if with_vectors else w
+    return (w, v) if returns_vectors else w
 
 
 def svds(A: object, k: int = 6, *args: object, **options: object) -> Any:  # noqa: N803 (SciPy's name)
@@ -362,8 +362,8 @@ def svds(A: object, k: int = 6, *args: object, **options: object) -> Any:  # noq
         return s, np.concatenate([u, vh.T]) / np.sqrt(2)
 
     rows, cols = np.concatenate([pattern.rows, pattern.cols + m]), np.concatenate([pattern.cols + m, pattern.rows])
-    both = Pattern(scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(m + n, m + n)))
-    s, vectors = eigenpairs(np.concatenate([data, data]), pattern=both, find=find)
+    augmented_pattern = Pattern(scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(m + n, m + n)))
+    s, vectors = eigenpairs(np.concatenate([data, data]), pattern=augmented_pattern, find=find)
     if not returns_vectors:
         return s
     return vectors[:m] * np.sqrt(2), s, np.transpose(vectors[m:]) * np.sqrt(2)
@@ -389,7 +389,7 @@ def _linear_operator_method(name: str) -> Any:
     return apply
 
 
-def _product(self: Any, x: object) -> Any:
+def _apply_operator(self: Any, x: object) -> Any:
     x = stack_nested(x)
     if not hasattr(x, "ndim") or x.ndim not in (1, 2):
         raise TypeError("a LinearOperator cannot be scaled by a node. Scale its result")
@@ -412,7 +412,7 @@ POLICY = Policy(
         "eigsh": eigsh,
         "svds": svds,
         **{f"LinearOperator.{name}": _linear_operator_method(f"_{name}") for name in ("matvec", "rmatvec", "matmat", "rmatmat")},
-        **{f"LinearOperator.{name}": _product for name in ("dot", "__matmul__", "__mul__", "__call__")},
+        **{f"LinearOperator.{name}": _apply_operator for name in ("dot", "__matmul__", "__mul__", "__call__")},
     },
     always_replaced=frozenset({"splu", "spilu", "factorized"}),
     plain=frozenset(
