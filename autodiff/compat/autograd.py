@@ -40,7 +40,7 @@ def install() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run a script or a module with the names installed.
+    """Run a script or a module, whose imports of autograd find this package.
 
     Parameters
     ----------

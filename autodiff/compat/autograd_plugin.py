@@ -1,4 +1,4 @@
-"""A plugin of pytest, ``-p autodiff.compat.autograd_plugin``: tests import autograd's names from this package."""
+"""A pytest plugin, ``-p autodiff.compat.autograd_plugin``: imports of autograd in tests find this package."""
 
 from __future__ import annotations
 

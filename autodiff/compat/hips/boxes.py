@@ -12,8 +12,6 @@ from compgraph.values import BUFFERS, INERT, Value, represented_class, unwrap_bu
 from ...arguments import flatten
 from ...batching import base_of
 
-_type = type
-
 
 def isbox(value: object) -> bool:
     """Whether a value is a tracer of a differentiated function.
@@ -36,7 +34,7 @@ def isbox(value: object) -> bool:
     """
     if not isinstance(value, Value):
         return False
-    return value.dtype.kind in "fc" and _type(base_of(value)) not in INERT
+    return value.dtype.kind in "fc" and type(base_of(value)) not in INERT
 
 
 def contains_box(value: object) -> bool:
@@ -73,7 +71,7 @@ def kind_of(value: object) -> type:
     """Return the class of a value, or for a box that of its numbers."""
     if isinstance(value, Value):
         return represented_class(value)
-    return np.ndarray if _type(value) in BUFFERS else _type(value)
+    return np.ndarray if type(value) in BUFFERS else type(value)
 
 
 def is_instance(value: Any, classes: Any) -> bool:
@@ -104,8 +102,8 @@ class Box(Value, metaclass=_ByContent):
     __slots__ = ()
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:
-        """Raise: boxes are made by the operators."""
-        raise TypeError(f"{cls.__name__}: boxes are the tracers of autodiff, which its operators make")
+        """Raise, because only operators create boxes."""
+        raise TypeError(f"{cls.__name__}: this class cannot be instantiated. Operators such as grad create boxes")
 
     @classmethod
     def _recognizes(cls, instance: object) -> bool:

@@ -1,4 +1,4 @@
-"""The names of autograd-gamma, whose finite differences by the parameters are exact derivatives here."""
+"""The functions of autograd-gamma. Derivatives with respect to parameters are exact here, instead of finite differences."""
 
 from __future__ import annotations
 

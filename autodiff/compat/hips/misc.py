@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 def flatten(value: Any) -> tuple[Any, Function]:
-    """The numbers of nested lists, tuples and dictionaries in one vector, and the function that nests such a vector.
+    """Flatten nested lists, tuples and dictionaries to a vector; return it and the inverse function.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def _collect(value: Any, parts: list[Any]) -> Function:
 
 
 def flatten_func(func: Function, example: object) -> tuple[Function, Function, Any]:
-    """Return `func` as a function of vectors, the function that nests a vector, and `example` as a vector."""
+    """Return `func` as a function of vectors, the function that unflattens a vector, and `example` as a vector."""
     vector, unflatten = flatten(example)
     return lambda x, *args: flatten(func(unflatten(x), *args))[0], unflatten, vector
 
@@ -177,7 +177,7 @@ def adam(
 
 @primitive
 def fixed_point(f: Function, a: Any, x0: object, distance: Function, tol: float) -> Any:
-    """The fixed point of ``f(a)``, by iteration; its derivative by `a` is that of the implicit function theorem.
+    """The fixed point of ``f(a)``, by iteration; its derivative with respect to `a` follows from the implicit function theorem.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _name(f: Function) -> str:
 
 
 def make_numerical_jvp(f: Function, x: Any) -> Function:
-    """The derivative of `f` at `x` along a direction, by a central difference."""
+    """Return the function that computes a directional derivative of `f` at `x`, by a central difference."""
     x_space, y_space = vspace(x), vspace(f(x))
 
     def jvp(v: Any) -> Any:

@@ -44,7 +44,7 @@ _ARRAYS = {
 
 
 def _subvals(x: Any, ivs: Any) -> tuple[Any, ...]:
-    """The tuple of `x` with other values at some positions."""
+    """Return the tuple of `x` with the values of `ivs`, pairs of a position and a value."""
     values = list(x)
     for position, value in ivs:
         values[position] = value
@@ -52,12 +52,12 @@ def _subvals(x: Any, ivs: Any) -> tuple[Any, ...]:
 
 
 def _subval(x: object, i: int, v: object) -> tuple[Any, ...]:
-    """The tuple of `x` with another value at one position."""
+    """Return the tuple of `x` with the value `v` at position `i`."""
     return _subvals(x, [(i, v)])
 
 
 def _wraps(fun: object, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs: object) -> Any:
-    """A decorator that gives a function the name and the docstring of another, or texts made of them."""
+    """Return a decorator that sets the name and docstring, by format strings with the fields of `fun`."""
     format_fields = {"fun": getattr(fun, "__name__", "[unknown name]"), "doc": getattr(fun, "__doc__", ""), **kwargs}
 
     def named(f: Callable[..., Any]) -> Any:
@@ -116,12 +116,12 @@ NAMES: dict[str, dict[str, Any]] = {
     "autograd.wrap_util": {"unary_to_nary": operators.unary_to_nary, "wraps": _wraps},
     "autograd_gamma": {name: getattr(gamma, name) for name in gamma.__all__},
 }
-# Modules whose other names come from a module of NumPy or SciPy.
-OTHERS_FROM = {"autograd.numpy.numpy_wrapper": "numpy", "autograd.scipy": "scipy", "autograd.scipy.signal": "scipy.signal"}
+# Modules that get all other names from a module of NumPy or SciPy.
+_DELEGATES = {"autograd.numpy.numpy_wrapper": "numpy", "autograd.scipy": "scipy", "autograd.scipy.signal": "scipy.signal"}
 
 
 class CompatModule(ModuleType):
-    """A module with a name of autograd's."""
+    """A replacement of a module of autograd."""
 
 
 @functools.cache
@@ -129,7 +129,7 @@ def modules() -> dict[str, ModuleType]:
     """Return the modules by name; ``autograd.numpy`` is NumPy itself."""
     modules_by_name: dict[str, ModuleType] = {}
     for name, names in NAMES.items():
-        module = CompatModule(name, "A module of HIPS/autograd, whose names mean the package autodiff.")
+        module = CompatModule(name, "The names of this module of HIPS/autograd, implemented by the package autodiff.")
         is_package = name in ("autograd", "autograd.misc", "autograd.scipy")
         module.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=__file__, is_package=is_package)
         module.__file__ = __file__
@@ -137,13 +137,13 @@ def modules() -> dict[str, ModuleType]:
             module.__path__ = []
         vars(module).update(names)
         modules_by_name[name] = module
-        if name in OTHERS_FROM:
-            vars(module)["__getattr__"] = functools.partial(_attribute_from, OTHERS_FROM[name])
+        if name in _DELEGATES:
+            vars(module)["__getattr__"] = functools.partial(_attribute_from, _DELEGATES[name])
     modules_by_name["autograd.numpy"] = np
-    for name, each in modules_by_name.items():
+    for name, submodule in modules_by_name.items():
         parent, _, child = name.rpartition(".")
         if parent and modules_by_name[parent] is not np and child != "flatten":  # autograd.misc.flatten is the function
-            setattr(modules_by_name[parent], child, each)
+            setattr(modules_by_name[parent], child, submodule)
     return modules_by_name
 
 
@@ -156,7 +156,7 @@ def _attribute_from(source: str, name: str) -> Any:
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """An importer of names such as ``autograd.numpy.linalg`` and ``autograd.scipy.stats``, as the modules of NumPy and SciPy."""
+    """The importer of ``autograd.numpy.linalg``, ``autograd.scipy.stats`` and others, which are modules of NumPy and SciPy."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> Any:
         """Return a specification for a name of NumPy or SciPy below autograd, and None for others."""
@@ -170,7 +170,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         package, _, name = (source or "").rpartition(".")
         try:
             replacement = importlib.import_module(source or "")
-        except ModuleNotFoundError:  # no module: autograd.scipy.stats.norm
+        except ModuleNotFoundError:  # an object, such as autograd.scipy.stats.norm
             replacement = getattr(importlib.import_module(package), name)
         sys.modules[module.__name__] = replacement
 

@@ -75,7 +75,7 @@ def unary_to_nary(unary_operator: Function) -> Function:
 
 
 def _set_name(function: Function, operator: str, fun: Callable[..., Any], argnum: Argnum) -> Function:
-    """Return a derivative, with the function in its name and docstring."""
+    """Set the name and docstring of a derivative of `fun`, and return it."""
     name = getattr(fun, "__name__", "[unknown name]")
     function.__name__ = f"{operator}_of_{name}_wrt_argnum_{argnum}"
     function.__doc__ = f"{operator} of function {name} with respect to argument number {argnum}. Takes the arguments of {name}."
@@ -83,7 +83,7 @@ def _set_name(function: Function, operator: str, fun: Callable[..., Any], argnum
 
 
 def _make_derivative(operator: Function, derive: Function, fun: Function, argnum: Argnum) -> Function:
-    """Return the result of an operator: ``derive(args, kwargs)``, after integers to differentiate were converted to floats."""
+    """Return the derivative that calls ``derive(args, kwargs)``, with integers to differentiate converted to floats."""
 
     def derived(*args: object, **kwargs: object) -> Any:
         return derive(_convert_integers(args, argnum), kwargs)
@@ -92,7 +92,7 @@ def _make_derivative(operator: Function, derive: Function, fun: Function, argnum
 
 
 def _convert_integers(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
-    """Return arguments, with floats in place of integers in those to differentiate."""
+    """Convert integers to floats in the arguments to differentiate."""
     arguments = list(args)
     for position in (argnum,) if isinstance(argnum, int) else argnum:
         if not -len(args) <= position < len(args):
@@ -102,7 +102,7 @@ def _convert_integers(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
 
 
 def integers_to_floats(value: Any) -> Any:
-    """A value with floats in place of its integers."""
+    """Convert the integers of a value to floats."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biu":
         return value.astype(float)
     if isinstance(value, int):
@@ -128,7 +128,7 @@ class Pullback:
     Raises
     ------
     TypeError
-        If the value has no vector space: booleans, or anything but numbers; LostGraphError if values left the graph.
+        If the value has no vector space, because it is not of real or complex numbers; LostGraphError if values left the graph.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Pullback:
         if self.is_independent:
             warn_user("Output seems independent of input.", UserWarning)
         with recording_on():
-            self.joined = operators.concatenate_raveled(self.outs)
+            self.raveled_outs = operators.concatenate_raveled(self.outs)
 
     @property
     def value(self) -> Any:
@@ -172,7 +172,7 @@ class Pullback:
 
     def pull_leaves(self, cotangents: list[Any]) -> Any:
         """The cotangent of the argument, from those of the leaves of the value."""
-        return self.trace.arguments.nest(self.trace.pull(self.joined, operators.concatenate_raveled(cotangents)))
+        return self.trace.arguments.nest(self.trace.pull(self.raveled_outs, operators.concatenate_raveled(cotangents)))
 
 
 def _broadcast_cotangent(cotangent: Any, out: Any) -> Any:
@@ -447,7 +447,7 @@ def holomorphic_grad(fun: Function, argnum: Argnum = 0) -> Function:
 
 
 def grad_named(fun: Function, argname: str) -> Function:
-    """The function that returns the gradient of `fun` by the parameter called `argname`.
+    """The function that returns the gradient of `fun` with respect to the parameter `argname`.
 
     Examples
     --------
@@ -458,7 +458,7 @@ def grad_named(fun: Function, argname: str) -> Function:
 
 
 def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
-    """The function that returns the gradient of the first, and the second, of two results of `fun`.
+    """The function that returns the gradient of the first of two results of `fun`, and the second.
 
     Examples
     --------
@@ -474,7 +474,7 @@ def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
 
 
 def multigrad_dict(fun: Function) -> Function:
-    """The function that returns the gradients of `fun` by all its arguments, in a dictionary by their names.
+    """The function that returns the gradients of `fun` with respect to all arguments, in a dictionary.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Users' primitives, and the registration of their derivatives."""
+"""Primitives that users define, and the registration of their derivatives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Function = Callable[..., Any]
 # By the primitive: (argnums, ans, args, kwargs) -> (g -> cotangents), and (argnums, gs, ans, args, kwargs) -> tangent.
 primitive_vjps: dict[Any, Function] = {}
 primitive_jvps: dict[Any, Function] = {}
-_without_trace: set[Any] = set()
+_notrace_primitives: set[Any] = set()
 
 
 class VJPNode:
@@ -38,7 +38,7 @@ class JVPNode:
 
 
 def primitive(f_raw: Function) -> Function:
-    """Make a function a primitive: a call with boxes is one operation, whose derivative `defvjp` and `defjvp` state.
+    """Make a function a primitive: a call with boxes is one operation, whose derivative `defvjp` and `defjvp` define.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def primitive(f_raw: Function) -> Function:
     Raises
     ------
     NotImplementedError
-        When differentiated: if the derivative by an argument that depends on the variables was not defined.
+        When differentiated: if the derivative with respect to an argument that holds boxes was not defined.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def primitive(f_raw: Function) -> Function:
         boxed = [position for position, argument in enumerate(args) if contains_box(argument)]
         if not boxed:
             return f_raw(*map(_plain_of_box, args), **kwargs)
-        if f_wrapped in _without_trace:
+        if f_wrapped in _notrace_primitives:
             return f_raw(*map(_plain_leaves, args), **kwargs)
         leaves, structure = flatten([args[position] for position in boxed])
         call = _Call(f_wrapped, f_raw, args, kwargs, boxed, structure)
@@ -91,11 +91,12 @@ def _name_of(f: Callable[..., Any]) -> str:
 
 
 def _plain_of_box(value: object) -> Any:
-    """The numbers of a node through which no derivative passes, such as a mask."""
+    """Return the numbers of a node without a derivative, such as a mask, and other values unchanged."""
     return getval(value) if isinstance(value, Value) else value
 
 
 def _plain_leaves(value: object) -> Any:
+    """Return a value with the numbers of its boxes."""
     leaves, structure = flatten(value)
     return unflatten(structure, [*map(getval, leaves)])
 
@@ -239,11 +240,11 @@ def defvjp_argnum(fun: Function, vjpmaker: Function) -> None:
         argument `argnum`.
     """
 
-    def of_argnums(argnums: Sequence[int], *rest: object) -> Function:
+    def make_vjp_of_argnums(argnums: Sequence[int], *rest: object) -> Function:
         pulls = [vjpmaker(argnum, *rest) for argnum in argnums]
         return lambda g: [pull(g) for pull in pulls]
 
-    defvjp_argnums(fun, of_argnums)
+    defvjp_argnums(fun, make_vjp_of_argnums)
 
 
 def defvjp(fun: Function, *vjpmakers: Function | None, argnums: Sequence[int] | None = None) -> None:
@@ -269,13 +270,13 @@ def defvjp(fun: Function, *vjpmakers: Function | None, argnums: Sequence[int] | 
     """
     makers = dict(zip(itertools.count() if argnums is None else argnums, vjpmakers, strict=False))
 
-    def of_argnum(argnum: int, ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Function:
+    def make_vjp_of_argnum(argnum: int, ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Function:
         if argnum not in makers:
             raise NotImplementedError(f"VJP of {_name_of(fun)} wrt argnum {argnum} not defined")
         maker = makers[argnum]
         return (lambda g: vspace(args[argnum]).zeros()) if maker is None else maker(ans, *args, **kwargs)
 
-    defvjp_argnum(fun, of_argnum)
+    defvjp_argnum(fun, make_vjp_of_argnum)
 
 
 def defjvp_argnums(fun: Function, jvpmaker: Function) -> None:
@@ -303,11 +304,13 @@ def defjvp_argnum(fun: Function, jvpmaker: Function) -> None:
         ``(argnum, g, ans, args, kwargs)`` returns the tangent of the value, given the tangent of the argument `argnum`.
     """
 
-    def of_argnums(argnums: Sequence[int], gs: Sequence[Any], ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def jvp_of_argnums(
+        argnums: Sequence[int], gs: Sequence[Any], ans: object, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         tangents = [jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs, strict=True)]
         return functools.reduce(vspace(ans).add, map(dense, tangents))
 
-    defjvp_argnums(fun, of_argnums)
+    defjvp_argnums(fun, jvp_of_argnums)
 
 
 def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int] | None = None) -> None:
@@ -333,7 +336,7 @@ def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int
     """
     funs = dict(zip(itertools.count() if argnums is None else argnums, jvpfuns, strict=False))
 
-    def of_argnum(argnum: int, g: Array, ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def jvp_of_argnum(argnum: int, g: Array, ans: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if argnum not in funs:
             raise NotImplementedError(f"JVP of {_name_of(fun)} wrt argnum {argnum} not defined")
         definition = funs[argnum]
@@ -343,7 +346,7 @@ def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int
             return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
         return definition(g, ans, *args, **kwargs)  # type: ignore[operator]
 
-    defjvp_argnum(fun, of_argnum)
+    defjvp_argnum(fun, jvp_of_argnum)
 
 
 def def_linear(fun: Function) -> None:
@@ -371,7 +374,7 @@ def notrace_primitive(f_raw: Function) -> Function:
 
 def register_notrace(trace_type: type, primitive_fun: Function) -> None:
     """Make the derivative of a primitive zero, in both modes."""
-    _without_trace.add(primitive_fun)
+    _notrace_primitives.add(primitive_fun)
 
 
 # ------------------------------------------------------------------------------------------- deprecated methods

@@ -36,7 +36,7 @@ class VSpace:
         raise NotImplementedError(f"{type(self).__name__} does not define ones")
 
     def standard_basis(self) -> Any:
-        """The vectors of the standard basis, one after the other."""
+        """Yield the vectors of the standard basis."""
         raise NotImplementedError(f"{type(self).__name__} does not define standard_basis")
 
     def randn(self) -> Any:
@@ -119,8 +119,8 @@ def vspace(value: object) -> Any:
     """
     maker = VSpace.mappings.get(type(value) if type(value) in VSpace.mappings else kind_of(value))
     if maker is None:
-        known = ", ".join(sorted({cls.__name__ for cls in VSpace.mappings}))
-        raise TypeError(f"vspace: {value!r} of class {type(value).__name__} has no vector space; these classes have: {known}")
+        names = ", ".join(sorted({cls.__name__ for cls in VSpace.mappings}))
+        raise TypeError(f"vspace: {value!r} of class {type(value).__name__} has no vector space. Use one of the classes {names}")
     return maker(getval(value) if isinstance(value, Value) else value)
 
 
@@ -318,7 +318,7 @@ class SparseObject:
 
 
 def dense(cotangent: object) -> Any:
-    """A cotangent without `SparseObject`."""
+    """Convert a `SparseObject` to a value of its space; return other cotangents unchanged."""
     return cotangent.mut_add(cotangent.vs.zeros()) if isinstance(cotangent, SparseObject) else cotangent
 
 

@@ -211,7 +211,7 @@ def test_isbox_recognizes_tracers_in_containers() -> None:
         return x * getval(x)
 
     assert grad(f)(3.0) == 3.0
-    with pytest.raises(TypeError, match="boxes are the tracers"):
+    with pytest.raises(TypeError, match="cannot be instantiated"):
         ArrayBox(1.0)
 
 
