@@ -1,4 +1,4 @@
-"""Replacements of SciPy's functions of functions, for user functions that compute with nodes.
+"""Differentiable replacements of SciPy's integrators and solvers, whose callbacks may compute with nodes.
 
 Integrals and differential equations have formulas for their derivatives. Equations, minima and fits are solved on plain numbers
 by SciPy's own function; the solution is one node, differentiated by the implicit function theorem. This module registers names

@@ -1,7 +1,8 @@
 """The implicit function theorem for functions that capture nodes: the result of a solver as a node.
 
 If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``, where p are the arguments that are nodes and
-the captured nodes. Both modes and all orders (A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 15).
+the captured nodes. Both modes use it, for all orders (A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008,
+ch. 15).
 
 The value is the solver's result. Derivatives are taken at the exact solution, which a few Newton steps reach from there. If the
 steps diverge, there is no derivative.
@@ -31,7 +32,7 @@ from ..implicit import jacobian_of
 
 Residual = Callable[[Sequence[Any]], Any]
 Verify = Callable[[Any], object]
-NEWTON_STEPS = 6  # the greatest number; each step doubles the number of digits
+NEWTON_STEPS = 6  # the maximum; each step doubles the number of digits
 MAX_RELATIVE_STEP = 1e-2  # the greatest distance from the solver's result to the solution, relative to its size
 
 _functions: dict[str, CallFunction] = {}
@@ -188,7 +189,7 @@ class SolutionCall:
     ) -> None:
         self.name, self.residual, self.solve_again, self.verify = name, residual, solve_again, verify
         self.captured, self.positions = closure.captured, positions
-        self._first = to_values([x, *leaves]), to_values(closure.results[0])
+        self._first = to_values([x, *leaves]), to_values(closure.results[0])  # the solver's result, and the residual there
         self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
         self.dtype, self.shape = x.dtype, x.shape
         self._cached_newton_step: Any = None
@@ -215,11 +216,11 @@ class SolutionCall:
         """Return the exact solution, at which derivatives of `out` are taken."""
         plain = to_values([out, *leaves])
         key = [*plain, *self.captured]
-        earlier = [] if self._cached_newton_step is None else self._cached_newton_step[0]
-        if len(earlier) != len(key) or any(a is not b for a, b in zip(earlier, key, strict=True)):
-            is_first = all(map(np.array_equal, plain, self._first[0]))
-            earlier = self._first[1] if is_first else None
-            self._cached_newton_step = key, polish(self.name, self.residual, plain[0], plain[1:], self.verify, earlier)
+        cached_key = [] if self._cached_newton_step is None else self._cached_newton_step[0]
+        if len(cached_key) != len(key) or any(a is not b for a, b in zip(cached_key, key, strict=True)):
+            is_solver_point = all(map(np.array_equal, plain, self._first[0]))
+            earlier_residual = self._first[1] if is_solver_point else None
+            self._cached_newton_step = key, polish(self.name, self.residual, plain[0], plain[1:], self.verify, earlier_residual)
         return out + self._cached_newton_step[1]
 
     def pull(self, cotangent: Any, out: Any, *operands: Any) -> list[Any]:

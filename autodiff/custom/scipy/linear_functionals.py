@@ -70,7 +70,7 @@ class NodeRecorder:
 
 
 def find_captured_nodes(result: object, start: int) -> list[Any]:
-    """Return the active nodes from which a result was computed, made at or before a sequence number."""
+    """Return the active nodes from which a result was computed, created at or before a sequence number."""
 
     def is_outside(node: object) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= start
@@ -162,10 +162,10 @@ class FunctionalCall:
         self._require_same(operands)
         is_scalar = not np.ndim(out)
         seed = None if is_scalar else cotangent
-        recorded = has_node(*operands) or has_node(seed)
+        is_recorded = has_node(*operands) or has_node(seed)
         noise = max(float(np.finfo(node.dtype).eps) for node in self.captured)  # gradients have the dtypes of their variables
         with Tracing(), intercept(self.f):  # as in the first call of the function
-            flat_gradient = functional(self.apply, lambda *x: self._gradient_at(recorded, seed, *x), noise=noise)
+            flat_gradient = functional(self.apply, lambda *x: self._gradient_at(is_recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.captured:
             part = np.reshape(flat_gradient[start : start + node.size], node.shape)
@@ -173,7 +173,7 @@ class FunctionalCall:
             start += node.size
         return parts
 
-    def _gradient_at(self, recorded: bool, seed: Array | None, *x: object) -> Any:
+    def _gradient_at(self, is_recorded: bool, seed: Array | None, *x: object) -> Any:
         """Return the gradient at one point with respect to all captured nodes, as one vector."""
         targets = self.captured
         with recording_on():
@@ -184,7 +184,7 @@ class FunctionalCall:
                 require_same("the function of an integral", self.recorded_values[x], result)
             seed = np.ones(result.shape, result.dtype)[()] if seed is None else seed
             nodes = collect(result, stop=targets)
-            cotangents = sweep(nodes, result, seed, set(targets), recorded, frozenset(targets))
+            cotangents = sweep(nodes, result, seed, set(targets), is_recorded, frozenset(targets))
             flat = [np.ravel(cotangents[n]) if cotangents.get(n) is not None else np.zeros(n.size) for n in targets]
             return np.concatenate(flat)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def has_active_node(value: object) -> bool:
 
 
 # SciPy functions that unpack a list passed as ``args=``; other functions receive the list as one argument.
-_UNPACKING = ("newton", "fixed_point")
+_UNPACKING_SOLVERS = ("newton", "fixed_point")
 
 
 class Callback:
@@ -140,7 +140,7 @@ class Call:
         self._options = options
         if "args" in options:
             extra = options["args"]
-            unpacks = self.name in _UNPACKING and isinstance(extra, list)
+            unpacks = self.name in _UNPACKING_SOLVERS and isinstance(extra, list)
             self.extra = tuple(extra) if isinstance(extra, tuple) or unpacks else (extra,)
             options["args"] = to_values(extra)
 
@@ -275,11 +275,7 @@ def _numeric_fields(result: dict[str, Any]) -> frozenset[str]:
     def has_numbers(value: Any) -> bool:
         return any(map(has_numbers, value.values())) if isinstance(value, dict) else _is_floating(value) or _is_operator(value)
 
-    return frozenset(name for name, value in _items(result) if name not in _SEARCH_STATISTICS and has_numbers(value))
-
-
-def _items(result: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    return dict.items(result)
+    return frozenset(name for name, value in dict.items(result) if name not in _SEARCH_STATISTICS and has_numbers(value))
 
 
 def _is_operator(value: int | str) -> bool:

@@ -35,8 +35,8 @@ ORDER = 8  # of the method for steps of length zero (DOP853)
 
 def explicit_method(method: str) -> Any:
     """Return the class of an explicit method from its name or class; None for other methods."""
-    known = {name: getattr(scipy.integrate, name) for name in METHODS}
-    return known.get(method) if isinstance(method, str) else method if method in known.values() else None
+    methods_by_name = {name: getattr(scipy.integrate, name) for name in METHODS}
+    return methods_by_name.get(method) if isinstance(method, str) else method if method in methods_by_name.values() else None
 
 
 def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first_slope: Any) -> tuple[Any, list[Any]]:
@@ -163,7 +163,7 @@ def solve_ivp(
     """``scipy.integrate.solve_ivp``."""
     scipy_function = unpatched(scipy.integrate.solve_ivp)
     if args is not None and not np.iterable(args):
-        return scipy_function(fun, t_span, y0, args=args)  # raises
+        return scipy_function(fun, t_span, y0, args=args)  # raises SciPy's error
     extra_arguments = () if args is None else tuple(args)
     problem = Problem("solve_ivp", lambda t, y: fun(t, y, *extra_arguments), y0, vectorized)
     options = {name: to_values(value) for name, value in options.items()}
@@ -176,10 +176,10 @@ def solve_ivp(
     )
 
     def run(**overrides: object) -> Any:
-        options_now = {"t_eval": to_values(stack_nested(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
-        options_now.update(overrides)
+        run_options = {"t_eval": to_values(stack_nested(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
+        run_options.update(overrides)
         return scipy_function(
-            problem.recorder, to_values(tuple(t_span)), to_values(problem.y0), vectorized=vectorized, **options_now
+            problem.recorder, to_values(tuple(t_span)), to_values(problem.y0), vectorized=vectorized, **run_options
         )
 
     try:
@@ -241,14 +241,14 @@ def _set_states(scipy_result: Any, problem: Problem, solution: RecordedSolution,
 
 def _set_events(scipy_result: Any, solution: RecordedSolution, events: list[Any], args: tuple[Any, ...], t_eval: Any) -> None:
     """Replace the times and states of events by nodes, by the implicit function theorem."""
-    last = to_values(scipy_result.t)[-1] if len(scipy_result.t) else None
+    last_time = to_values(scipy_result.t)[-1] if len(scipy_result.t) else None
     for k, event in enumerate(events):
         times = scipy_result.t_events[k]
         if not len(times):
             continue
         crossing_times = [_crossing_time(lambda t, event=event: event(t, solution(t), *args), t) for t in times]
         states = np.stack([solution(t) for t in crossing_times])
-        if t_eval is None and scipy_result.status == 1 and times[-1] == last and isinstance(crossing_times[-1], Value):
+        if t_eval is None and scipy_result.status == 1 and times[-1] == last_time and isinstance(crossing_times[-1], Value):
             scipy_result.t = np.concatenate([scipy_result.t[:-1], np.reshape(crossing_times[-1], (1,))])
             scipy_result.y = np.concatenate([scipy_result.y[:, :-1], states[-1][:, None]], axis=1)
         scipy_result.t_events[k] = np.stack(crossing_times)
@@ -298,7 +298,7 @@ def _plain_event(event: Function, args: tuple[Any, ...], recorder: NodeRecorder)
 
 
 class Problem:
-    """A rate of change and an initial state."""
+    """An initial value problem: the rate of change and the initial state."""
 
     def __init__(self, name: str, f: Function, y0: object, vectorized: bool = False) -> None:
         self.name, self.f, self.vectorized = name, f, vectorized
@@ -325,7 +325,7 @@ def _is_active(value: Operand) -> bool:
 def _explicit_derivatives(
     problem: Problem, scipy_result: Any, t_span: Any, t_eval: Any, needs_dense_output: bool, options: dict[str, Any]
 ) -> Any:
-    """Give the solution of an implicit method the derivatives of an explicit one."""
+    """Return the solution of an implicit method, with derivatives computed by explicit steps."""
     if needs_dense_output:
         raise TypeError(
             "scipy.integrate.solve_ivp: dense_output= and events= have derivatives only with method='RK23', 'RK45' and "
@@ -359,7 +359,7 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
         counted_rate, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, rtol=np.min(rtol), atol=atol
     )
     if not scipy_result.success:
-        raise RuntimeError(f"scipy.integrate.{problem.name}: the derivative failed: {scipy_result.message}")
+        raise RuntimeError(f"scipy.integrate.{problem.name}: the steps for the derivative failed: {scipy_result.message}")
     y0 = advance(problem.rate, problem.y0, t0, start) if _is_active(t0) else problem.y0
     steps = integrate_steps(problem.rate, scipy.integrate.DOP853, y0, [(p.t_old, p.t) for p in scipy_result.sol.interpolants])
     states = RecordedSolution(scipy_result.sol.ts, steps)(plain_times)

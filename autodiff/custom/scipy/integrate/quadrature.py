@@ -19,7 +19,7 @@ from compgraph.values import INERT, Value
 from ..linear_functionals import NodeRecorder, functional
 
 Function = Callable[..., Any]
-_POSITIONAL = ("epsabs", "epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")
+_QUAD_VEC_PARAMETERS = ("epsabs", "epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")
 NOISE_FACTOR = 50.0  # the tolerance of an integral as a multiple of the noise of its function
 MIN_TOLERANCE = 1e-13  # the least tolerance of derivatives
 RULE_POINTS = 6  # Gauss points at a limit: derivatives with respect to a limit are exact to order 12
@@ -93,10 +93,10 @@ def quad_vec(
         return scipy_function(f, a, b, *positional_arguments, **({"args": args} if args else {}), **options)
     recorder = NodeRecorder(g)
     scipy_result = scipy_function(recorder, start, end, *positional_arguments, **options)
-    options = {**dict(zip(_POSITIONAL, positional_arguments, strict=False)), **options}
+    options = {**dict(zip(_QUAD_VEC_PARAMETERS, positional_arguments, strict=False)), **options}
 
     def apply(h: Function, noise: float) -> Any:
-        tolerance = max(MIN_TOLERANCE, NOISE_FACTOR * noise)  # derivatives may cancel to zero, and reach no relative one
+        tolerance = max(MIN_TOLERANCE, NOISE_FACTOR * noise)  # a relative one is unattainable where derivatives cancel to zero
         relaxed_options = {**options, "epsabs": max(options.get("epsabs", 0.0), tolerance)}
         relaxed_options["epsrel"] = max(options.get("epsrel", 1e-8), NOISE_FACTOR * noise)
         return scipy_function(h, start, end, **relaxed_options)[0]
@@ -108,9 +108,11 @@ def quad_vec(
 def _integrate_complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
     """Integrate the real and the imaginary part of a complex function."""
     recorder = NodeRecorder(lambda x: func(x, *args))
-    plain = unpatched(scipy.integrate.quad)(recorder, to_values(a), to_values(b), (), full_output, *to_values(options), True)
+    scipy_result = unpatched(scipy.integrate.quad)(
+        recorder, to_values(a), to_values(b), (), full_output, *to_values(options), True
+    )
     if not recorder.returned_node and not isinstance(a, Value) and not isinstance(b, Value):
-        return plain
+        return scipy_result
     re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
     im = quad(lambda x: np.imag(func(x, *args)), a, b, (), full_output, *options)
     integral_and_error = re[0] + 1j * im[0], re[1] + 1j * im[1]
@@ -126,12 +128,12 @@ def _by_components(integrate: Function, g: Function) -> Any:
             values_by_point[x] = np.asarray(g(x))
         return values_by_point[x]
 
-    def element(k: int) -> Any:
+    def integrate_element(k: int) -> Any:
         return integrate(lambda x: float(evaluate(x).ravel()[k]))
 
-    first = element(0)
+    first = integrate_element(0)
     shape = next(iter(values_by_point.values())).shape
-    integrals = [first, *[element(k) for k in range(1, int(np.prod(shape)))]]
+    integrals = [first, *[integrate_element(k) for k in range(1, int(np.prod(shape)))]]
     return np.reshape(integrals, shape)[()]
 
 

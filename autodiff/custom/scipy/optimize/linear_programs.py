@@ -53,24 +53,24 @@ def _solve_bounded(name: str, a: NDArray[Any], b: NDArray[Any], x: Array, low: A
     scale = np.linalg.norm(plain_a, axis=0) * max(float(np.linalg.norm(plain_b)), 1e-300)
     magnitude = np.maximum(1.0, np.abs(x))
     at_low, at_high = x - ends[0] <= TOLERANCE * magnitude, ends[1] - x <= TOLERANCE * magnitude
-    free = ~(at_low | at_high)
-    if np.any(~free & (np.where(at_low, slope, -slope) <= TOLERANCE * scale) & (ends[0] < ends[1])):
+    is_free = ~(at_low | at_high)
+    if np.any(~is_free & (np.where(at_low, slope, -slope) <= TOLERANCE * scale) & (ends[0] < ends[1])):
         raise _degeneracy_error(name, "an element of the solution is at its bound with a multiplier of 0")
-    if np.any(np.abs(slope[free]) > 1e-3 * scale[free]):
+    if np.any(np.abs(slope[is_free]) > 1e-3 * scale[is_free]):
         raise RuntimeError(f"{name}: the solver's result is not a solution, so it has no derivative. Use smaller tolerances")
-    free_indices, fixed_indices = np.flatnonzero(free), np.flatnonzero(~free)
+    free_indices, fixed_indices = np.flatnonzero(is_free), np.flatnonzero(~is_free)
     parts, order = [], np.concatenate([free_indices, fixed_indices])
-    fixed = np.where(
+    fixed_values = np.where(
         at_low[fixed_indices], np.broadcast_to(low, x.shape)[fixed_indices], np.broadcast_to(high, x.shape)[fixed_indices]
     )
     if free_indices.size:
-        rest = b - a[:, fixed_indices] @ fixed if fixed_indices.size else b
+        rhs = b - a[:, fixed_indices] @ fixed_values if fixed_indices.size else b
         columns = a[:, free_indices]
         if np.linalg.matrix_rank(plain_a[:, free_indices]) < free_indices.size:
             raise _degeneracy_error(name, "the columns of the free variables are dependent")
-        parts.append(np.linalg.solve(columns.T @ columns, columns.T @ rest))
+        parts.append(np.linalg.solve(columns.T @ columns, columns.T @ rhs))
     if fixed_indices.size:
-        parts.append(fixed)
+        parts.append(fixed_values)
     return piecewise_constant(pin_value(np.concatenate(parts)[np.argsort(order)], x), a, b)
 
 
@@ -153,13 +153,13 @@ def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
     groups = [(np.eye(n), low, "lower"), (np.eye(n), high, "upper")]
     if problem_data["A_ub"] is not None:
         groups.append((_dense(problem_data["A_ub"]), np.ravel(problem_data["b_ub"]), "ineqlin"))
-    rows, ends, plain_rows = [], [], []
+    rows, ends = [], []
     for matrix, end, name in groups:
         has_multiplier = np.abs(np.ravel(scipy_result[name].marginals)) > TOLERANCE
         is_tight = np.ravel(scipy_result[name].residual) <= TOLERANCE * np.maximum(1.0, np.max(np.abs(scipy_result.x)))
-        if name == "upper":  # equal ends are one equation
-            equal = np.asarray(to_values(low) == to_values(high))
-            is_tight, has_multiplier = is_tight & ~equal, has_multiplier & ~equal
+        if name == "upper":  # equal bounds are one equation, in the group of the lower ones
+            is_equal = np.asarray(to_values(low) == to_values(high))
+            is_tight, has_multiplier = is_tight & ~is_equal, has_multiplier & ~is_equal
         if name == "lower":
             has_multiplier = has_multiplier | np.asarray(to_values(low) == to_values(high))
         if np.any(is_tight & ~has_multiplier):
@@ -181,8 +181,8 @@ def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
 def _lower_and_upper(bounds: Sequence[Any], n: int) -> tuple[Any, Any]:
     """Return the lower and the upper bounds; infinite for missing ones."""
     if isinstance(bounds, np.ndarray):
-        both: Any = np.broadcast_to(bounds, (n, 2))
-        return both[:, 0], both[:, 1]
+        ends: Any = np.broadcast_to(bounds, (n, 2))
+        return ends[:, 0], ends[:, 1]
     if bounds is None:
         bounds = (0, None)
     is_one_pair = len(bounds) == 2 and not any(isinstance(b, (list, tuple)) for b in bounds)
@@ -191,8 +191,8 @@ def _lower_and_upper(bounds: Sequence[Any], n: int) -> tuple[Any, Any]:
         pairs = pairs * n
     low = [-np.inf if a is None else a for a, _ in pairs]
     high = [np.inf if b is None else b for _, b in pairs]
-    both = [stack_nested(end) if has_active_node(end) else np.asarray(end) for end in (low, high)]
-    return both[0], both[1]
+    ends = [stack_nested(end) if has_active_node(end) else np.asarray(end) for end in (low, high)]
+    return ends[0], ends[1]
 
 
 def milp(*args: object, **kwargs: object) -> Any:

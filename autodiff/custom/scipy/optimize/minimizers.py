@@ -1,4 +1,4 @@
-"""Minimizers of `scipy.optimize`: of functions, of sums of squares, and of losses of squares."""
+"""Minimizers of `scipy.optimize`: of functions, sums of squares and robust losses."""
 
 from __future__ import annotations
 
@@ -165,10 +165,10 @@ def fmin_slsqp(*args: object, **kwargs: object) -> Any:
     names = "func f_eqcons f_ieqcons fprime fprime_eqcons fprime_ieqcons"
     call = Call(scipy.optimize.fmin_slsqp, args, kwargs, names, node_parameters="bounds eqcons ieqcons")
     bounds, constraints = _take_bounds(call), []
-    for several, single, is_equation in (("eqcons", "f_eqcons", True), ("ieqcons", "f_ieqcons", False)):
-        functions = list(call.arguments.get(several, ()))
-        call.arguments[several] = [optimality_conditions.wrap_callback(call, f) for f in functions]
-        functions += [call.user_arguments[single]] if call.user_arguments.get(single) is not None else []
+    for list_name, function_name, is_equation in (("eqcons", "f_eqcons", True), ("ieqcons", "f_ieqcons", False)):
+        functions = list(call.arguments.get(list_name, ()))
+        call.arguments[list_name] = [optimality_conditions.wrap_callback(call, f) for f in functions]
+        functions += [call.user_arguments[function_name]] if call.user_arguments.get(function_name) is not None else []
         constraints += [Constraint(f, is_equation) for f in functions]
     scipy_result = call()
     if not call.depends_on_nodes:
@@ -255,7 +255,7 @@ def basinhopping(*args: object, **kwargs: object) -> Any:
     return _result_with_nodes(call, scipy_result, constraints, f)
 
 
-# The losses of `least_squares`, of squares.
+# The losses of `least_squares`, as functions of the squared residuals.
 _LOSSES: dict[str, Function] = {
     "linear": lambda z: z,
     "soft_l1": lambda z: 2 * (np.sqrt(1 + z) - 1),
@@ -370,10 +370,10 @@ def _weighted_residuals(call: Call, data: dict[str, Any]) -> Function:
     x, y, sigma, f = data["xdata"], data["ydata"], data["sigma"], call.function
     x = np.asarray(x, float) if isinstance(x, (list, tuple)) else x
     y = y if isinstance(y, Value) else np.asarray(y, float)
-    omits = call.arguments.get("nan_policy") == "omit"
-    if omits and any(isinstance(v, Value) and np.isnan(to_values(v)).any() for v in (x, y)):
+    omits_nan = call.arguments.get("nan_policy") == "omit"
+    if omits_nan and any(isinstance(v, Value) and np.isnan(to_values(v)).any() for v in (x, y)):
         raise TypeError("curve_fit: nan_policy='omit' does not apply to nodes. Remove the elements before the call")
-    if omits:
+    if omits_nan:
         is_present = ~np.isnan(to_values(y))
         is_present &= ~np.any(np.isnan(to_values(x)), axis=tuple(range(np.ndim(x) - 1)))
         x, y = x[..., is_present], y[is_present]

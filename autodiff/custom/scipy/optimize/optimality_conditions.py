@@ -28,9 +28,9 @@ from ..solver_calls import Call, Callback, has_active_node
 Function = Callable[..., Any]
 MAX_ACTIVE_VALUE = 1e-3  # the greatest value of a constraint that may be active, relative to x
 MAX_ZERO_MULTIPLIER = 1e-7  # the greatest multiplier that counts as zero, relative to the gradient
-_DEGENERATE = (
+_DEGENERACY_MESSAGE = (
     "a constraint or bound is active at the solution, but its multiplier is 0 within the tolerances, so the solution has a "
-    "corner and no derivative. Omit it, move it, or use smaller tolerances"
+    "corner and no derivative. Omit or move the constraint, or use smaller tolerances"
 )
 
 
@@ -97,7 +97,7 @@ def _verify(
     for constraint in constraints:
         is_wrong = is_wrong or bool(np.any(np.asarray(to_values(_constraint_values(constraint, point, extra))) < -1e-9 * size))
     if is_wrong:
-        raise ValueError(f"{call.name}: {_DEGENERATE}")
+        raise ValueError(f"{call.name}: {_DEGENERACY_MESSAGE}")
 
 
 def _scalar(value: object) -> Any:
@@ -164,7 +164,7 @@ def _find_multipliers(
     )
     is_tight = ~has_multiplier & (slacks <= 1e-9)
     if np.any(is_tight & (np.max(np.abs(gradients), axis=1, initial=0) > 0)):
-        raise ValueError(f"{name}: {_DEGENERATE}")
+        raise ValueError(f"{name}: {_DEGENERACY_MESSAGE}")
     active, start = [], 0
     for part in candidates:
         mask = has_multiplier[start : start + part.indices.size]
@@ -210,12 +210,12 @@ def _ends_to_constraints(low: ArrayLike, high: ArrayLike) -> list[Constraint]:
 
 def convert_constraints(call: Call, constraints: object) -> tuple[Any, list[Constraint]]:
     """Return constraints as passed to SciPy, without nodes, and as functions."""
-    several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
+    all_constraints = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     plain_constraints: list[Any] = []
     constraint_functions: list[Constraint] = []
-    for constraint in several:
-        converted, constraint_list = _convert_constraint(call, constraint)
-        plain_constraints.append(converted)
+    for constraint in all_constraints:
+        plain_constraint, constraint_list = _convert_constraint(call, constraint)
+        plain_constraints.append(plain_constraint)
         constraint_functions += constraint_list
     return plain_constraints, constraint_functions
 
@@ -259,21 +259,21 @@ def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Con
 def _interval_constraints(function: Callable[..., Any], low: object, high: object) -> list[Constraint]:
     """Return the constraints ``low <= function(x) <= high``; where the ends are equal, an equation."""
     ends = np.broadcast_arrays(np.asarray(to_values(low), float), np.asarray(to_values(high), float))
-    equal = ends[0] == ends[1]
+    is_equal = ends[0] == ends[1]
     constraints = []
-    if equal.any():
-        constraints.append(Constraint(_one_sided_constraint(function, low, 1.0, equal), True))
+    if is_equal.any():
+        constraints.append(Constraint(_one_sided_constraint(function, low, 1.0, is_equal), True))
     for side, end, sign in ((low, ends[0], 1.0), (high, ends[1], -1.0)):
-        is_finite = np.isfinite(end) & ~equal
+        is_finite = np.isfinite(end) & ~is_equal
         if is_finite.any():
             constraints.append(Constraint(_one_sided_constraint(function, side, sign, is_finite), False))
     return constraints
 
 
-def _one_sided_constraint(function: Callable[..., Any], end: object, sign: float, selected: Array) -> Any:
+def _one_sided_constraint(function: Callable[..., Any], end: object, sign: float, is_selected: Array) -> Any:
     def distance(z: object, *extra: object) -> Any:
         numbers = np.ravel(stack_nested(function(z, *extra)))
-        mask = np.broadcast_to(selected, numbers.shape)
+        mask = np.broadcast_to(is_selected, numbers.shape)
         return sign * (numbers - np.broadcast_to(stack_nested(end), numbers.shape))[mask]
 
     return distance
