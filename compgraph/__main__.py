@@ -60,18 +60,18 @@ def solution(a, b):
 
 
 def _program() -> dict[str, Any]:
-    names: dict[str, Any] = {"__name__": "self_test"}
-    exec(compile(PROGRAM, "<self-test>", "exec"), names)
-    return names
+    namespace: dict[str, Any] = {"__name__": "self_test"}
+    exec(compile(PROGRAM, "<self-test>", "exec"), namespace)
+    return namespace
 
 
 def _check_derivatives() -> str:
     import autodiff as ad
 
-    names, random = _program(), np.random.default_rng(0)
+    functions, random = _program(), np.random.default_rng(0)
     x, a, b = random.normal(size=5), np.eye(3) + 0.1 * random.normal(size=(3, 3)), random.normal(size=3)
-    ad.check_grads(names["recurrence"], [x])  # compares with central differences
-    ad.check_grads(names["solution"], [a, b])
+    ad.check_grads(functions["recurrence"], [x])  # compares with central differences
+    ad.check_grads(functions["solution"], [a, b])
     return "agree with central differences, in both modes, to second order"
 
 
@@ -108,19 +108,19 @@ CHECKS: dict[str, Callable[[], str]] = {
 
 def self_test() -> bool:
     """Run all checks, print the result of each and a verdict, and return whether all passed."""
-    failed = []
+    failed_checks = []
     for name, check in CHECKS.items():
         try:
             print(f"{name:<13}{check()}", flush=True)
         except Exception:
-            failed.append(name)
+            failed_checks.append(name)
             print(f"{name:<13}FAILED", flush=True)
             traceback.print_exc()
-    if failed:
-        print(f"Self-test failed: {', '.join(failed)}. Report this output with that of python -m compgraph.")
+    if failed_checks:
+        print(f"Self-test failed: {', '.join(failed_checks)}. Report this output with that of python -m compgraph.")
     else:
         print("Self-test passed.")
-    return not failed
+    return not failed_checks
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -197,10 +197,10 @@ def walk(starts: Iterable[Any], successors: Callable[[Any], Iterable[Any]]) -> I
     visited = set(map(id, order))  # the hash of a traced number is slow, since it may be a leak
     for item in order:  # the list grows during the loop
         yield item
-        for other in successors(item):
-            if id(other) not in visited:
-                visited.add(id(other))
-                order.append(other)
+        for successor in successors(item):
+            if id(successor) not in visited:
+                visited.add(id(successor))
+                order.append(successor)
 
 
 def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
@@ -269,8 +269,8 @@ def _recover_view(node: NDArray[Any]) -> bool:
         return False
     whole = new_view(source, ndarray)
     num_new_axes = view.ndim - whole.ndim
-    is_same = view.__array_interface__["data"] == whole.__array_interface__["data"] and view.dtype == whole.dtype
-    if num_new_axes <= 0 or not is_same or view.shape != (1,) * num_new_axes + whole.shape:
+    is_same_memory = view.__array_interface__["data"] == whole.__array_interface__["data"] and view.dtype == whole.dtype
+    if num_new_axes <= 0 or not is_same_memory or view.shape != (1,) * num_new_axes + whole.shape:
         return False
     if view.strides[num_new_axes:] != whole.strides:
         return False
@@ -289,7 +289,7 @@ history_recoverers.append(_recover_view)
 
 def recover_history(error: AttributeError, *operands: object) -> None:
     """Recover the histories whose absence caused an AttributeError; raise it again if no operand lacks its history."""
-    detached = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
-    if not detached:
+    operands_without_history = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
+    if not operands_without_history:
         raise error
-    require_history(*detached)
+    require_history(*operands_without_history)

@@ -70,9 +70,11 @@ class WorkerRegistry:
     def _update(self, workers: Mapping[str, Any]) -> None:
         """Store the list of workers, with the current time for those whose heartbeat changed on the scheduler."""
         now = time.monotonic()
-        previous, self.workers = self.workers, dict(workers)
-        silent = {a for a, w in workers.items() if a in previous and previous[a]["last_seen"] == w["last_seen"]}
-        self.last_heartbeat = {address: self.last_heartbeat[address] if address in silent else now for address in workers}
+        previous_workers, self.workers = self.workers, dict(workers)
+        silent_workers = {
+            a for a, w in workers.items() if a in previous_workers and previous_workers[a]["last_seen"] == w["last_seen"]
+        }
+        self.last_heartbeat = {address: self.last_heartbeat[address] if address in silent_workers else now for address in workers}
 
     def require_scheduler(self) -> None:
         """Raise a ConnectionError if the scheduler is silent for too long, or the client is closed."""

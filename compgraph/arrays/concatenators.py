@@ -133,15 +133,15 @@ class Concatenator:
         items = list(key) if isinstance(key, tuple) else [key]
         if not any(_has_nodes(_bounds(item)) for item in items):
             return self.numpy_object[key]
-        axis, ndmin, position, matrix = self.numpy_object.axis, self.numpy_object.ndmin, self.numpy_object.trans1d, ""
+        axis, ndmin, position, matrix_kind = self.numpy_object.axis, self.numpy_object.ndmin, self.numpy_object.trans1d, ""
         if isinstance(items[0], str):
-            axis, ndmin, position, matrix = _parse_directive(items.pop(0), axis, ndmin, position)
+            axis, ndmin, position, matrix_kind = _parse_directive(items.pop(0), axis, ndmin, position)
         pieces = [_entry_array(item, ndmin, position) for item in items]
         dtype = np.result_type(*[piece if type(piece) in np.ScalarType else piece.dtype for piece in pieces])
         joined = np.concatenate([array(piece, dtype, copy=None, ndmin=ndmin) for piece in pieces], axis=axis)
-        if not matrix:
+        if not matrix_kind:
             return joined
-        return asmatrix(joined).T if matrix == "c" and joined.ndim == 1 else asmatrix(joined)
+        return asmatrix(joined).T if matrix_kind == "c" and joined.ndim == 1 else asmatrix(joined)
 
     def __len__(self) -> int:
         return 0

@@ -144,25 +144,27 @@ def placeholder(
     """
     for hook in variable_hooks:
         hook()
-    declared = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape or ())
-    target = np.dtype(dtype)
-    if target.kind not in "biufc":
-        raise TypeError(f"placeholder: dtype {target} is not numeric. Pass a floating, complex, integer or boolean dtype")
-    lengths = tuple([2 if n is None else int(n) for n in declared])
+    declared_shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape or ())
+    numpy_dtype = np.dtype(dtype)
+    if numpy_dtype.kind not in "biufc":
+        raise TypeError(f"placeholder: dtype {numpy_dtype} is not numeric. Pass a floating, complex, integer or boolean dtype")
+    recorded_shape = tuple([2 if n is None else int(n) for n in declared_shape])
     if example is None:
-        value = _generic_values(lengths, target)
+        value = _generic_values(recorded_shape, numpy_dtype)
     else:
         require_computed(example, "the example of a placeholder")
-        value = np.array(example.raw_value if isinstance(example, Value) else example, target)
-        is_valid = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
+        value = np.array(example.raw_value if isinstance(example, Value) else example, numpy_dtype)
+        is_valid = len(value.shape) == len(declared_shape) and all(
+            n in (None, m) for n, m in zip(declared_shape, value.shape, strict=True)
+        )
         if not is_valid:
             raise ValueError(
-                f"placeholder: the example has shape {value.shape}, but the placeholder {declared}. Pass one of that shape"
+                f"placeholder: the example has shape {value.shape}, but the placeholder {declared_shape}. Pass one of that shape"
             )
     value.flags.writeable = False
-    cls = PlaceholderNode if target.kind in "fc" else InertPlaceholderNode
+    cls = PlaceholderNode if numpy_dtype.kind in "fc" else InertPlaceholderNode
     node: PlaceholderNode = new_leaf(value, cls, automatic_name(cls.kind) if name is None else name)
-    node.declared_shape = declared
+    node.declared_shape = declared_shape
     watch_shapes(node)
     return node
 
@@ -172,5 +174,5 @@ def _generic_values(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[
     if dtype.kind not in "fc":
         return np.zeros(shape, dtype)
     count = int(np.prod(shape))
-    golden = (np.sqrt(5) - 1) / 2
-    return np.asarray(0.5 + np.arange(count) * golden % 1, dtype).reshape(shape)
+    golden_ratio = (np.sqrt(5) - 1) / 2
+    return np.asarray(0.5 + np.arange(count) * golden_ratio % 1, dtype).reshape(shape)

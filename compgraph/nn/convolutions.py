@@ -283,11 +283,11 @@ class Correlation:
         height = self.groups * self.height
         size = height * first * math.prod(rest)
         batch_size = max(1, BLOCK // max(size, 1))
-        lines = first if size <= 16 * BLOCK else max(1, max(BLOCK // height, 512) // math.prod(rest))
+        line_count = first if size <= 16 * BLOCK else max(1, max(BLOCK // height, 512) // math.prod(rest))
         others = [slice(None)] * len(rest)
         for start in range(0, self.batch, batch_size):
-            for line in range(0, first, lines):
-                yield (slice(start, start + batch_size), ..., slice(line, line + lines), *others)
+            for line in range(0, first, line_count):
+                yield (slice(start, start + batch_size), ..., slice(line, line + line_count), *others)
 
 
 def _flatten_windows(g: NDArray[Any]) -> Any:
@@ -316,9 +316,9 @@ class FlattenedWindows:
     def view(self, padded: NDArray[Any]) -> Any:
         """All windows, as a view of the padded array, of shape ``(*batch_shape, *window, count)``."""
         batch_ndim = padded.ndim - len(self.steps)
-        within = [step * d * padded.itemsize for step, d in zip(self.steps, self.windows.dilation, strict=True)]
+        element_strides = [step * d * padded.itemsize for step, d in zip(self.steps, self.windows.dilation, strict=True)]
         shape = (*padded.shape[:batch_ndim], *self.windows.window, *self.counts)
-        return as_strided(padded, shape, (*padded.strides[:batch_ndim], *within, padded.itemsize))
+        return as_strided(padded, shape, (*padded.strides[:batch_ndim], *element_strides, padded.itemsize))
 
     def select_valid(self, results: NDArray[Any]) -> Any:
         """The valid results, as a view of all."""

@@ -230,8 +230,8 @@ def count_window_elements(windows: Windows, dtype: DTypeLike) -> Any:
 
 def _window_positions(windows: Windows) -> list[tuple[Any, ...]]:
     """Return for each position within a window the index of `Windows.view` that selects the element there in all windows."""
-    every = [slice(None)] * len(windows.window)
-    return [(..., *position, *every) for position in np.ndindex(windows.window)]
+    all_windows = [slice(None)] * len(windows.window)
+    return [(..., *position, *all_windows) for position in np.ndindex(windows.window)]
 
 
 def _largest_masks(windows: Windows, x: NDArray[Any], maxima: NDArray[Any]) -> list[Any]:

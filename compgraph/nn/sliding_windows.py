@@ -67,10 +67,10 @@ class Windows:
         """Return all windows, as a view of the padded array, of shape ``(*batch_shape, *window, *counts)``."""
         batch_ndim = padded.ndim - len(self.lengths)
         steps = padded.strides[batch_ndim:]
-        within = [step * d for step, d in zip(steps, self.dilation, strict=True)]
-        between = [step * s for step, s in zip(steps, self.strides, strict=True)]
+        element_strides = [step * d for step, d in zip(steps, self.dilation, strict=True)]
+        window_strides = [step * s for step, s in zip(steps, self.strides, strict=True)]
         shape = (*padded.shape[:batch_ndim], *self.window, *self.counts)
-        return as_strided(padded, shape, (*padded.strides[:batch_ndim], *within, *between))
+        return as_strided(padded, shape, (*padded.strides[:batch_ndim], *element_strides, *window_strides))
 
 
 def compute_windows(
@@ -147,8 +147,8 @@ def _pads_by_name(opname: str, padding: str, lengths: Ints, spans: list[int], st
         return tuple([(span - 1, span - 1) for span in spans])
     if padding != "same":
         raise ValueError(f'{opname}: padding must be "valid", "same", "full", or numbers, not {padding!r}')
-    missing = [max((math.ceil(n / s) - 1) * s + span - n, 0) for n, span, s in zip(lengths, spans, strides, strict=True)]
-    return tuple([(total // 2, total - total // 2) for total in missing])
+    pad_totals = [max((math.ceil(n / s) - 1) * s + span - n, 0) for n, span, s in zip(lengths, spans, strides, strict=True)]
+    return tuple([(total // 2, total - total // 2) for total in pad_totals])
 
 
 def _pads_by_number(opname: str, padding: tuple[Any, ...], n_axes: int) -> tuple[tuple[int, int], ...]:

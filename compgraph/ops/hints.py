@@ -66,8 +66,8 @@ def reject_foreign_options(advice: Mapping[str, str]) -> Callable[[F], F]:
 
 def make_missing_name_error(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
     """Return the AttributeError for a name that is not in a module; it states the equivalent in this package."""
-    instead = f"np.{name} is recorded" if name in public_functions() else advice.get(name)
-    return AttributeError(f"{module} has no {name!r}" + (f": {instead}" if instead else ""), name=name)
+    alternative = f"np.{name} is recorded" if name in public_functions() else advice.get(name)
+    return AttributeError(f"{module} has no {name!r}" + (f": {alternative}" if alternative else ""), name=name)
 
 
 class AdviceFinder:

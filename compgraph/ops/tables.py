@@ -247,7 +247,7 @@ def operand_count(function: Callable[..., Any] | Packed | None, argument_count: 
 @functools.cache
 def public_functions(module: Any = np) -> dict[str, Any]:
     """The public functions of NumPy, or of one of its modules, that are recorded, by name."""
-    recorded = {
+    recorded_functions = {
         *SMOOTH_UFUNCS,
         *PIECEWISE_UFUNCS,
         *SMOOTH_FUNCTIONS,
@@ -256,6 +256,6 @@ def public_functions(module: Any = np) -> dict[str, Any]:
         *COMPOSED_FUNCTIONS,
         *REPLACED_FUNCTIONS,
     }
-    recorded |= {*ALIASES, np.einsum}
+    recorded_functions |= {*ALIASES, np.einsum}
     functions = {name: getattr(module, name) for name in module.__all__}
-    return {name: f for name, f in functions.items() if callable(f) and f.__hash__ is not None and f in recorded}
+    return {name: f for name, f in functions.items() if callable(f) and f.__hash__ is not None and f in recorded_functions}

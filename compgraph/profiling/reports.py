@@ -91,19 +91,19 @@ def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None)
         raise ValueError(f"limit must be at least 1, or None, not {limit}")
     sums: dict[str, list[float]] = {}
     for entry, outer in root.walk():
-        enclosing = {name for parent in outer for name in _names(parent, by)}
+        enclosing_names = {name for parent in outer for name in _names(parent, by)}
         for name in _names(entry, by):
             total = sums.setdefault(name, [0, 0.0, 0.0, 0])
-            is_outermost = name not in enclosing
+            is_outermost = name not in enclosing_names
             if is_outermost or by == "operation":
                 total[0] += entry.calls
             if is_outermost:
                 total[1] += entry.seconds
             total[2] += entry.own
             total[3] += entry.allocated
-    short = _abbreviate_paths(list(sums)) if by == "line" else {}
+    short_names = _abbreviate_paths(list(sums)) if by == "line" else {}
     rows = [
-        Row(short.get(name, name), int(calls), time, own, own / seconds if seconds else 0.0, int(allocated))
+        Row(short_names.get(name, name), int(calls), time, own, own / seconds if seconds else 0.0, int(allocated))
         for name, (calls, time, own, allocated) in sums.items()
     ]
     if sort == "name":
@@ -127,9 +127,9 @@ def _names(entry: Entry, by: str) -> list[str]:
 
 def _abbreviate_paths(names: list[str]) -> dict[str, str]:
     """Shorten lines to the names of their files, unless two files share a name."""
-    short = {name: os.path.basename(name) for name in names}
-    count = Counter(short.values())
-    return {name: other if count[other] == 1 else name for name, other in short.items()}
+    short_names = {name: os.path.basename(name) for name in names}
+    count = Counter(short_names.values())
+    return {name: other if count[other] == 1 else name for name, other in short_names.items()}
 
 
 def format_duration(seconds: float) -> str:

@@ -112,17 +112,17 @@ def _latest_guards(guards: Iterable[Guard], last_operation: float) -> dict[int, 
 
     A constant never changes, so only guards that depend on constants alone count for it.
     """
-    relevant = [guard for guard in guards if guard.is_used or guard.sequence_number < last_operation]
-    depends_on_inputs = reduce_ancestors([a for guard in relevant for a in guard.args], _is_input, any)
+    relevant_guards = [guard for guard in guards if guard.is_used or guard.sequence_number < last_operation]
+    depends_on_inputs = reduce_ancestors([a for guard in relevant_guards for a in guard.args], _is_input, any)
     guards_by_leaf: dict[int, Guard] = {}
     visited: set[int] = set()
-    for guard in reversed(relevant):
+    for guard in reversed(relevant_guards):
         queue = [a for a in guard.args if type(a) is Recipe and id(a) not in visited]
-        by_constants = not any(depends_on_inputs[id(a)] for a in guard.args if type(a) is Recipe)
+        depends_on_constants_only = not any(depends_on_inputs[id(a)] for a in guard.args if type(a) is Recipe)
         for recipe in queue:
             if id(recipe) in visited:
                 continue
-            if not by_constants and isinstance(recipe.node(), ConstantNode):
+            if not depends_on_constants_only and isinstance(recipe.node(), ConstantNode):
                 continue
             visited.add(id(recipe))
             if recipe.function is None:
@@ -311,9 +311,9 @@ class GraphEncoder:
 
 def _references(node: Value) -> list[Any]:
     """Return the nodes that a node refers to: operands, nodes written into its buffer, and those of its origin."""
-    stored = [write.args[0] for write in node.memory.log if write.parent_argnums] if node.memory else []
+    written_nodes = [write.args[0] for write in node.memory.log if write.parent_argnums] if node.memory else []
     origin = getattr(node, "origin", None)
-    return [node.args[p] for p in node.parent_argnums] + stored + ([origin.output, *origin.wrt] if origin else [])
+    return [node.args[p] for p in node.parent_argnums] + written_nodes + ([origin.output, *origin.wrt] if origin else [])
 
 
 class AncestorList:

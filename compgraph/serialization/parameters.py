@@ -181,14 +181,14 @@ class _Encoder:
             )
         self._enclosing.append(value)
         if type(value) is not dict:
-            encoded = [type(value).__name__, *[self.encode(part, (*key_path, k)) for k, part in enumerate(value)]]
+            encoded_container = [type(value).__name__, *[self.encode(part, (*key_path, k)) for k, part in enumerate(value)]]
         else:
             for key in value:
                 if type(key) not in (str, int):
                     raise TypeError(f"cg.save: {_path_text(key_path)} has the key {key!r}. Keys must be strings or integers")
-            encoded = ["dict", *[[key, self.encode(part, (*key_path, key))] for key, part in value.items()]]
+            encoded_container = ["dict", *[[key, self.encode(part, (*key_path, key))] for key, part in value.items()]]
         self._enclosing.pop()
-        return encoded
+        return encoded_container
 
     def _store_array(self, value: Array, array: Array, key_path: KeyPath) -> str:
         """Store an array once, and return its name."""

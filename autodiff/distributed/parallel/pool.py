@@ -89,8 +89,8 @@ class ActorPool:
 
     def speeds(self, members: list[Member]) -> list[float]:
         """Return the speeds of some machines; for one without a measurement, the mean of all measured ones."""
-        measured = [m.speed for m in self.members.values() if m.speed is not None]
-        default = float(np.mean(measured)) if measured else 1.0
+        measured_speeds = [m.speed for m in self.members.values() if m.speed is not None]
+        default = float(np.mean(measured_speeds)) if measured_speeds else 1.0
         return [default if m.speed is None else m.speed for m in members]
 
     # ------------------------------------------------------------------------------------------------- membership

@@ -136,12 +136,12 @@ class Step:
         for key in self.remote_keys:
             if key not in member.stored_keys:
                 await self.pool.send_array(member, key)
-        evicted = sorted(member.stored_keys - set(self.pool.arrays))
-        member.stored_keys -= set(evicted)
+        evicted_keys = sorted(member.stored_keys - set(self.pool.arrays))
+        member.stored_keys -= set(evicted_keys)
         rows = self._rows(shards)
         arrays = self.select_rows(rows.start, rows.stop)
         _log.debug("step %d: rows %d to %d are sent to %s", self.pool.step, rows.start, rows.stop - 1, member.address)
-        response = await member.actor.call("compute_sums", ShareRequest(self.request, arrays, self.bounds, shards, evicted))
+        response = await member.actor.call("compute_sums", ShareRequest(self.request, arrays, self.bounds, shards, evicted_keys))
         if isinstance(response, ShareSums):
             member.update_speed(len(rows), response.seconds)
         return response  # type: ignore[no-any-return]
@@ -206,8 +206,8 @@ class Step:
         if not members and self.pool.load_failure is not None and not self.pool.is_joining:
             address, error = self.pool.load_failure
             raise RuntimeError(f"DataParallel: {address} cannot load the loss: {error}") from error
-        silent = time.monotonic() - max([self.start, *(m.last_reply for m in members)])
-        if silent > self.wait:
+        silent_seconds = time.monotonic() - max([self.start, *(m.last_reply for m in members)])
+        if silent_seconds > self.wait:
             problem = f"no reply from any of {len(members)} machines" if members else "no machine"
             lost = f" (in this step {self.times_lost.max()} failed on the same shards)" if self.times_lost.any() else ""
             raise TimeoutError(

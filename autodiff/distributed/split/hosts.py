@@ -173,10 +173,10 @@ class ClusterHosts:
                 self._mark_lost(address)
             if may_move and (moving_part := self._part_to_move(alive)) is not None:
                 await self._remove(moving_part)
-            missing = [part for part in parts if part not in self.addresses]
-            if not missing:
+            missing_parts = [part for part in parts if part not in self.addresses]
+            if not missing_parts:
                 return
-            for part in missing:
+            for part in missing_parts:
                 address = min(alive, key=lambda a: sum(other == a for other in self.addresses.values()))
                 try:
                     await self._install(part, address, parts[part])
@@ -188,8 +188,8 @@ class ClusterHosts:
         part_addresses = list(self.addresses.values())
         if not set(alive) - set(part_addresses):
             return None
-        shared = [part for part, address in self.addresses.items() if part_addresses.count(address) > 1]
-        return max(shared, default=None)
+        parts_on_shared_machines = [part for part, address in self.addresses.items() if part_addresses.count(address) > 1]
+        return max(parts_on_shared_machines, default=None)
 
     async def _remove(self, part: int) -> None:
         address = self.addresses.pop(part)

@@ -64,17 +64,17 @@ def place_by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]
         if isinstance(part, bool) or not isinstance(part, int) or part < 0:
             raise TypeError(f"place: the part of scope {name!r} must be a non-negative integer, not {part!r}.")
     placement: dict[Any, int] = {}
-    used: set[str] = set()
+    used_scopes: set[str] = set()
     for item in items:
-        inner = None if isinstance(item, Guard) else _find_placed_scope(item.scope, place)
-        if inner is not None and is_operation(item):
-            used.add(inner)
-            placement[item] = place[inner]
-    unknown = [name for name in place if name not in used]
-    if unknown:
+        placed_scope = None if isinstance(item, Guard) else _find_placed_scope(item.scope, place)
+        if placed_scope is not None and is_operation(item):
+            used_scopes.add(placed_scope)
+            placement[item] = place[placed_scope]
+    unknown_scopes = [name for name in place if name not in used_scopes]
+    if unknown_scopes:
         scopes = sorted({"/".join(i.scope) for i in items if not isinstance(i, Guard) and i.scope})
         raise ValueError(
-            f"place: no operation of the graph is in a scope {', '.join(map(repr, unknown))}. The scopes of the graph are "
+            f"place: no operation of the graph is in a scope {', '.join(map(repr, unknown_scopes))}. The scopes of the graph are "
             f"{', '.join(map(repr, scopes)) or 'none. Record the parts within `with cg.scope(name):`'}."
         )
     return placement
@@ -142,21 +142,22 @@ def compute_stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage
     phase: dict[Any, int] = {}
     order = [item for item in items if item in part]
     max_phase = len({group_of(item, roots) for item in order})
-    changed = True
-    while changed:
-        changed = False
+    has_changed = True
+    while has_changed:
+        has_changed = False
         for item in order:
             group = group_of(item, roots)
             earliest = phase.get(group, 0)
             for source in retrace_sources_of(item):
                 if source in part:
-                    other = group_of(source, roots)
-                    earliest = max(earliest, phase.get(other, 0) + (other is not group and part[source] != part[item]))
+                    source_group = group_of(source, roots)
+                    is_transferred = source_group is not group and part[source] != part[item]
+                    earliest = max(earliest, phase.get(source_group, 0) + is_transferred)
             if earliest > max_phase:
                 _raise_cyclic_writes(group)
             if earliest != phase.get(group):
                 phase[group] = earliest
-                changed = changed or bool(roots)  # without writes, one pass in the order of recording suffices
+                has_changed = has_changed or bool(roots)  # without writes, one pass in the order of recording suffices
     return {item: (phase[group_of(item, roots)], part[item]) for item in order}
 
 

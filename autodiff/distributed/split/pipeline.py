@@ -143,6 +143,6 @@ class Pipeline:
 
     def _pack_feeds(self, batches: Sequence[Feed]) -> list[dict[Any, Packed]]:
         """Pack the values of placeholders, by key. A value that all micro-batches share is packed and sent once."""
-        distinct = {id(value): value for feed in batches for value in feed.values()}
-        packed = {number: pack(value) for number, value in distinct.items()}
-        return [{("feed", i): packed[id(feed[node])] for node, i in self.plan.feeds.items()} for feed in batches]
+        distinct_values = {id(value): value for feed in batches for value in feed.values()}
+        packed_values = {number: pack(value) for number, value in distinct_values.items()}
+        return [{("feed", i): packed_values[id(feed[node])] for node, i in self.plan.feeds.items()} for feed in batches]

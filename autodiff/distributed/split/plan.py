@@ -284,17 +284,17 @@ def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
 def _find_active_nodes(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -> set[Any]:
     """Return the nodes through which cotangents pass to parameters."""
     active_nodes: set[Any] = set(parameters)
-    written: set[Any] = set()
+    written_groups: set[Any] = set()
     for item in items:
         if isinstance(item, Guard) or not is_operation(item):
             continue
         operands = [source for source in retrace_sources_of(item) if not isinstance(source, Write)]
-        depends = any(source in active_nodes or group_of(source, roots) in written for source in operands)
-        if depends and isinstance(item, Write):
-            written.add(group_of(item, roots))
-        elif type(item) not in INERT and (depends or group_of(item, roots) in written):
+        depends_on_active = any(source in active_nodes or group_of(source, roots) in written_groups for source in operands)
+        if depends_on_active and isinstance(item, Write):
+            written_groups.add(group_of(item, roots))
+        elif type(item) not in INERT and (depends_on_active or group_of(item, roots) in written_groups):
             active_nodes.add(item)
-    for root in written:
+    for root in written_groups:
         active_nodes.update(
             item for item in items if isinstance(item, Value) and type(item) in ACTIVE and group_of(item, roots) is root
         )

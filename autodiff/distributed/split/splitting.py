@@ -247,10 +247,10 @@ class Split:
 
     def _execute(self, operation: Callable[[], Awaitable[Any]] | None, batch: Batch | None = None) -> Any:
         """Run an operation once all parts are installed and consistent, again if a machine is lost. None takes pending steps."""
-        changed = [v for v, sequence_number in self._sequence_numbers.items() if v.sequence_number != sequence_number]
-        if changed:
+        changed_variables = [v for v, sequence_number in self._sequence_numbers.items() if v.sequence_number != sequence_number]
+        if changed_variables:
             raise RuntimeError(
-                f"the {describe(changed[0])} was updated here, but Split has sent its value to the machines. Use "
+                f"the {describe(changed_variables[0])} was updated here, but Split has sent its value to the machines. Use "
                 "load_state_dict for parameters, and a placeholder for values that change."
             )
         if self._is_closed():

@@ -88,9 +88,9 @@ def pad_with_nodes(array: Any, pad_width: Any, mode: NDArray[Any] | list[Any] | 
     if callable(mode):
         raise TypeError("np.pad: mode= cannot be a function, because it would write into a plain array. Use np.concatenate")
     widths = list(pad_width.values()) if isinstance(pad_width, dict) else [pad_width]
-    floating = [leaf for leaf in leaves(widths) if is_node(leaf) and leaf.dtype.kind not in "iu"]
-    if floating:
-        raise TypeError(f"np.pad: pad_width= must contain integers, not a node of {floating[0].dtype}. Use int(node)")
+    noninteger_nodes = [leaf for leaf in leaves(widths) if is_node(leaf) and leaf.dtype.kind not in "iu"]
+    if noninteger_nodes:
+        raise TypeError(f"np.pad: pad_width= must contain integers, not a node of {noninteger_nodes[0].dtype}. Use int(node)")
     array = stack_sequence(array)  # otherwise NumPy would dispatch a list of nodes to this function endlessly
     node_options = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
     pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
@@ -238,10 +238,10 @@ def delete_at(arr: Any, obj: Any, axis: int | tuple[int, ...] | None = None) -> 
 
 def sort_complex(a: Any) -> Any:
     """Elements in order, as complex numbers."""
-    ordered = np.sort(a)
-    if ordered.dtype.kind == "c":
-        return ordered
-    return ordered.astype({"b": "F", "B": "F", "h": "F", "H": "F", "g": "G"}.get(ordered.dtype.char, "D"))
+    sorted_elements = np.sort(a)
+    if sorted_elements.dtype.kind == "c":
+        return sorted_elements
+    return sorted_elements.astype({"b": "F", "B": "F", "h": "F", "H": "F", "g": "G"}.get(sorted_elements.dtype.char, "D"))
 
 
 # ------------------------------------------------------------------------------------------- piecewise
@@ -258,11 +258,11 @@ def piecewise(x: Any, condlist: ArrayLike, funclist: Any, *args: object, **kw: o
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected")
     result = np.where(False, x, np.zeros_like(x))  # zeros that depend on x: a node even if no condition holds
     for condition, function in zip(conditions, funclist, strict=True):
-        selected = x[condition]
+        selected_elements = x[condition]
         if not callable(function):
-            result = _assign_where(result, condition, selected.shape, function)
-        elif selected.size:
-            result = _assign_where(result, condition, selected.shape, function(selected, *args, **kw))
+            result = _assign_where(result, condition, selected_elements.shape, function)
+        elif selected_elements.size:
+            result = _assign_where(result, condition, selected_elements.shape, function(selected_elements, *args, **kw))
     return result
 
 
@@ -348,12 +348,12 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """The values that are in one array only."""
     if not assume_unique:
         ar1, ar2 = np.unique(ar1), np.unique(ar2)
-    both = np.concatenate((ar1, ar2), axis=None)
-    if both.size == 0:
-        return both
-    both = np.sort(both)
-    flag = np.concatenate(([True], both[1:] != both[:-1], [True]))
-    return both[flag[1:] & flag[:-1]]
+    merged_values = np.concatenate((ar1, ar2), axis=None)
+    if merged_values.size == 0:
+        return merged_values
+    merged_values = np.sort(merged_values)
+    is_boundary = np.concatenate(([True], merged_values[1:] != merged_values[:-1], [True]))
+    return merged_values[is_boundary[1:] & is_boundary[:-1]]
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
@@ -365,14 +365,14 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     else:
         ar1, first1 = np.unique(ar1, return_index=True)
         ar2, first2 = np.unique(ar2, return_index=True)
-    both = np.concatenate((ar1, ar2))
-    order = np.argsort(both, kind="stable")
-    both = both[order]
-    mask = both[1:] == both[:-1]
-    values = both[:-1][mask]
+    merged_values = np.concatenate((ar1, ar2))
+    order = np.argsort(merged_values, kind="stable")
+    merged_values = merged_values[order]
+    is_repeated = merged_values[1:] == merged_values[:-1]
+    values = merged_values[:-1][is_repeated]
     if not return_indices:
         return values
-    index1, index2 = order[:-1][mask], order[1:][mask] - np.size(ar1)
+    index1, index2 = order[:-1][is_repeated], order[1:][is_repeated] - np.size(ar1)
     return (values, index1, index2) if assume_unique else (values, first1[index1], first2[index2])
 
 

@@ -92,16 +92,16 @@ def _differences_along(f: Any, axis: int, steps: Any, order: int) -> Any:
         )
     before, middle, after = _slice_along(f, axis, None, -2), _slice_along(f, axis, 1, -1), _slice_along(f, axis, 2, None)
     if np.ndim(steps) == 0:
-        inside = (after - before) / (2.0 * steps)
-        ends = [(steps, steps)] * 2
+        interior = (after - before) / (2.0 * steps)
+        edge_steps = [(steps, steps)] * 2
     else:
         left, right = (np.reshape(part, (-1, *[1] * (f.ndim - 1 - axis))) for part in (steps[:-1], steps[1:]))
-        inside = -right / (left * (left + right)) * before + (right - left) / (left * right) * middle
-        inside = inside + left / (right * (left + right)) * after
-        ends = [(steps[0], steps[min(1, count - 2)]), (steps[-1], steps[max(count - 3, 0)])]
+        interior = -right / (left * (left + right)) * before + (right - left) / (left * right) * middle
+        interior = interior + left / (right * (left + right)) * after
+        edge_steps = [(steps[0], steps[min(1, count - 2)]), (steps[-1], steps[max(count - 3, 0)])]
     first = [_slice_along(f, axis, i, i + 1) for i in range(order + 1)]
     last = [_slice_along(f, axis, count - 1 - i, count - i) for i in range(order + 1)]
-    parts = [_edge_difference(first, *ends[0], order, 1), inside, _edge_difference(last, *ends[1], order, -1)]
+    parts = [_edge_difference(first, *edge_steps[0], order, 1), interior, _edge_difference(last, *edge_steps[1], order, -1)]
     return np.concatenate([part if part.dtype == f.dtype else part.astype(f.dtype) for part in parts], axis=axis)
 
 
@@ -109,7 +109,8 @@ def gradient(f: Any, *spacing: object, axis: int | tuple[int, ...] | None = None
     """``numpy.gradient``."""
     f = ensure_array(f)
     numpy_gradient: Any = np.gradient
-    plain = numpy_gradient(to_plain(f), *map(to_plain, spacing), axis=axis, edge_order=edge_order)  # raises for invalid axes
+    # Raises for invalid axes.
+    numpy_result = numpy_gradient(to_plain(f), *map(to_plain, spacing), axis=axis, edge_order=edge_order)
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple([operator.index(i) % f.ndim for i in axes])
     f = f.astype(float) if f.dtype.kind in "biu" else f
@@ -117,7 +118,8 @@ def gradient(f: Any, *spacing: object, axis: int | tuple[int, ...] | None = None
         _differences_along(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)
     ]
     derivatives = [
-        _match_bits(x, expected) for x, expected in zip(derivatives, plain if isinstance(plain, tuple) else (plain,), strict=True)
+        _match_bits(x, expected)
+        for x, expected in zip(derivatives, numpy_result if isinstance(numpy_result, tuple) else (numpy_result,), strict=True)
     ]
     return derivatives[0] if len(derivatives) == 1 else tuple(derivatives)
 
