@@ -302,7 +302,7 @@ class _PiecewiseLine:
         self.share = np.clip((x - record_getitem(knots, low)) / np.where(length == 0, 1, length), 0, 1)
         lengths = np.diff(knots)
         slopes = np.diff(record_getitem(fp, self.order)) / np.where(lengths == 0, 1, lengths)
-        slopes = np.concatenate([np.zeros(1), slopes, np.zeros(1)])
+        slopes = np.concatenate([np.zeros(1), slopes, np.zeros(1)])  # constant outside of the knots
         slope = (record_getitem(slopes, left_index) + record_getitem(slopes, right_index)) / 2
         self.slope = np.where(np.isnan(x), np.nan, slope)
         self.below = (x < knots[0]) & (left is not None and period is None)

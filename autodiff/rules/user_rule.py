@@ -237,7 +237,8 @@ class _CheckedFormula:
             return result
         like = to_values(out if self.mode == "reverse" else operand)
         direction, direction_result = _select_direction(to_values(seed), to_values(result), like, np.ndim(out))
-        if np.any(_to_vector(direction, like)) and np.shape(_to_vector(direction, like)) == np.shape(_to_vector(like)):
+        direction_vector = _to_vector(direction, like)
+        if np.any(direction_vector) and direction_vector.shape == _to_vector(like).shape:
             self._check(direction, direction_result, to_values(out), [to_values(x) for x in operands], options)
             self.is_checked = True
         return result

@@ -248,7 +248,7 @@ def _cross(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, **
     axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
     x, other = operands[position], _to_3d(ensure_array(operands[1 - position]), axes[1 - position])
     length = np.shape(x)[axes[position]]
-    if length == np.shape(operands[1 - position])[axes[1 - position]] == 2:
+    if length == np.shape(operands[1 - position])[axes[1 - position]] == 2:  # the product is a number, the third component
         g = g[..., None] * np.array([0, 0, 1])
     else:
         g = np.moveaxis(g, axes[2], -1)

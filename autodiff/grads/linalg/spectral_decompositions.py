@@ -441,7 +441,7 @@ def svd_cotangent(g: Any, out: Any, a: Any, full_matrices: object = True, comput
         check_rank(s, a, gs, tuple(outward_changes))
     if relative_cotangent is not None:
         basis_cotangent = basis_cotangent + _relative_rotations(s, relative_cotangent, *basis_cotangent.shape[-2:])
-    if a.dtype.kind == "c" and (gu is not None or gvh is not None):
+    if a.dtype.kind == "c" and (gu is not None or gvh is not None):  # the phases of u against those of v
         basis_cotangent = basis_cotangent + rectangular_diagonal(
             np.multiply(0.5j, np.imag(phase_cotangent)) * reciprocals, *diagonal_s.shape[-2:]
         )

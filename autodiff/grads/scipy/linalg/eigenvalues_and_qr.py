@@ -82,10 +82,16 @@ def _push_pair(t: Array, position: int, w: NDArray[Any], v: NDArray[Any], a: obj
 
 def _eig_parts(out: Any, left: object, right: object, a: object, b: NDArray[Any] | None) -> tuple[Any, Any, Any]:
     """Return values, left and right vectors; the right ones are computed if they are missing."""
-    if not (left or right):
-        w, vl, vr = out, None, None
+    vl: Any = None
+    vr: Any = None
+    if left and right:
+        w, vl, vr = out
+    elif left:
+        w, vl = out
+    elif right:
+        w, vr = out
     else:
-        w, vl, vr = (*out, None) if not right else (out[0], None, out[1]) if not left else out
+        w = out
     return w, vl, _right_vectors(w, a, b) if vr is None else vr
 
 
@@ -227,7 +233,8 @@ def _qr_split(out: tuple[Any, ...], mode: str, pivoting: bool) -> tuple[Any, Any
 def _pull_qr(g: NDArray[Any], out: Any, a: NDArray[Any], mode: str = "full", pivoting: Any = False, **_: object) -> Any:
     _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
-    gr, gq = g[len(g) - 2 if pivoting else -1], None if q is None else g[0]
+    gq = None if q is None else g[0]
+    gr = g[-2] if pivoting else g[-1]
     if not a.size:
         return 0 * a
     k = min(a.shape[-2:])

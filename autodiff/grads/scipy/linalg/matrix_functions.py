@@ -84,6 +84,7 @@ def _declare_function(opname: str, function: Callable[..., Any], has_branch_cut:
         _require_no_disp(name, options)
         if a.ndim == 0:  # expm accepts a number, and returns a matrix of one element
             return e[..., None, None] * out
+        # t, the exponent of fractional_matrix_power, is the only option that affects the value
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
         if not has_branch_cut:
             return frechet_derivative(run, a, e)

@@ -106,7 +106,7 @@ def _pull_matrix_solve(
     transposed: bool = False,
     **_: object,
 ) -> Any:
-    if a.size == 1:
+    if a.size == 1:  # the special case of `_multiply`
         num_batch_axes = y.ndim - max(x.ndim, a.ndim)
         return np.reshape(-np.sum(y * x, axis=tuple(range(num_batch_axes, y.ndim))), (*y.shape[:num_batch_axes], *a.shape))
     total = -np.matmul(x, transpose(y)) if transposed else -np.matmul(y, transpose(x))
