@@ -276,7 +276,7 @@ class NodeMatrixMethods:
     def asformat(self, format: str, copy: bool = False) -> Any:
         """The matrix in another format: csr, csc or coo."""
         if format not in (None, *FORMATS):
-            raise TypeError(f"a matrix whose elements are nodes is in the format csr, csc or coo, not {format}")
+            raise TypeError(f"asformat: a matrix of the format {format} cannot hold nodes. Use csr, csc or coo")
         source: Any = self if format in (None, "coo", self.format) else sum_duplicates(self)
         return source if format in (None, source.format) else read_elements(number_elements(source).asformat(format), source.data)
 

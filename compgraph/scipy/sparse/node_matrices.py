@@ -177,7 +177,7 @@ def plain_class(cls: Any) -> Any:
 def build_matrix(matrix: Any, data: Any) -> Any:
     """Build a matrix with the pattern of `matrix` and the elements `data`, which may be a node."""
     if matrix.format not in FORMATS:
-        raise TypeError(f"a matrix of the format {matrix.format} cannot hold nodes; use csr, csc or coo")
+        raise TypeError(f"a matrix of the format {matrix.format} cannot hold nodes. Use csr, csc or coo")
     new_matrix: Any = object.__new__(plain_class(type(matrix)))
     new_matrix.__dict__.update({key: value for key, value in matrix.__dict__.items() if key != "_pattern"})
     new_matrix.data = data

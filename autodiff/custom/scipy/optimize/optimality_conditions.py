@@ -241,9 +241,9 @@ def _convert_constraint(call: Call, constraint: object) -> tuple[Any, list[Const
 
 def wrap_callback(call: Call, function: Callable[..., Any]) -> Any:
     """Wrap a function of a constraint as a `Callback` of the call."""
-    wrapped = Callback(function)
-    call.other_callbacks.append(wrapped)
-    return wrapped
+    callback = Callback(function)
+    call.other_callbacks.append(callback)
+    return callback
 
 
 def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
