@@ -10,5 +10,5 @@ from numpy.typing import NDArray
 __all__ = ["Array", "Axis", "Operand"]
 
 Array: TypeAlias = NDArray[Any] | np.number[Any] | np.bool_  # NumPy's scalars have the attributes of 0-d arrays
-Operand: TypeAlias = NDArray[Any] | np.number[Any] | np.bool_ | complex  # what arithmetic accepts
+Operand: TypeAlias = NDArray[Any] | np.number[Any] | np.bool_ | complex  # the operands of arithmetic
 Axis: TypeAlias = int | tuple[int, ...] | None  # the axes of a reduction

@@ -194,7 +194,7 @@ def walk(starts: Iterable[Any], successors: Callable[[Any], Iterable[Any]]) -> I
     [1, 2, 3, 4, 6, 9]
     """
     order = list({id(item): item for item in starts}.values())
-    visited = set(map(id, order))  # the hash of a traced number is slow, since it may be a leak
+    visited = set(map(id, order))  # by id, because hashing a traced number is slow: it checks for a leak
     for item in order:  # the list grows during the loop
         yield item
         for successor in successors(item):

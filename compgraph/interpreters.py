@@ -265,7 +265,7 @@ def _attach(
         if type(node) in TRACKED_CLASS_OF:
             mark_used(node)
         if function not in ops.FILL_VALUES:
-            value.fill(0)  # `mark_used` detects foreign writes only in arrays that began as zeros
+            value.fill(0)  # `mark_used` detects unrecorded writes only in arrays that began as zeros
         node.__class__ = InertBlankNode
     return node
 

@@ -33,7 +33,7 @@ from .creation import array, asanyarray, asarray, asarray_chkfinite, ascontiguou
 
 _SUFFIXES = tuple(EXTENSION_SUFFIXES)
 _original_modules: dict[int, OriginalModule] = {}  # by the id of a module's namespace
-# The ids of patched namespaces of other modules than NumPy's, such as that of the compiled module `math`.
+# The ids of patched namespaces of modules other than NumPy's, such as that of the compiled module `math`.
 _excluded_namespaces: set[int] = set()
 _is_import_patched = False
 
@@ -130,7 +130,7 @@ def _patched_constructor(name: str, original: Callable[..., Any]) -> Any:
 
     @functools.wraps(original)
     def construct(*args: object, **kwargs: object) -> Any:
-        if isinstance(kwargs.get("like"), Value):  # NumPy would pass this patch, which is in no table, to the node
+        if isinstance(kwargs.get("like"), Value):  # NumPy would pass this patch, an unknown function, to the node
             return replacement(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         sync_variables()
         frame, is_traced = frame_up(1), is_tracing()

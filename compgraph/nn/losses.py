@@ -20,7 +20,7 @@ from ..protocols import accept_name, primitive
 from ..values import Value
 from .activations import _as_array, log_softmax
 
-_mean, _where = accept_name(np.mean), accept_name(np.where)  # NumPy's own: within operators, other functions have these names
+_mean, _where = accept_name(np.mean), accept_name(np.where)  # NumPy's functions, whose names are replaced within operators
 
 
 @primitive

@@ -113,7 +113,7 @@ def pooled_max(x: ArrayLike, *, window: object, strides: object, padding: object
     windows = compute_pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
     view = windows.view(windows.pad(x, _lowest(x.dtype)))
     maxima = functools.reduce(np.maximum, [view[position] for position in _window_positions(windows)])
-    return maxima.copy()  # of windows with one element, they are a view of `x`
+    return maxima.copy()  # `maxima` is a view of `x` if windows have one element
 
 
 def _lowest(dtype: np.dtype[Any]) -> float:

@@ -52,7 +52,7 @@ class Profile(Context):
         self._depth += 1
         try:
             self._enter({profiler: recorder})
-        except BaseException:  # a signal: no ``__exit__`` will follow
+        except BaseException:  # an interrupt: ``__exit__`` will not be called
             self._end(perf_counter())
             raise
         return self

@@ -24,7 +24,7 @@ from ..values import ConstantNode, Value, VariableNode, describe, require_histor
 
 FORMAT = 1
 STRUCTURE = ".structure"
-KINDS = "biufcmMSU"  # of dtypes that are saved without pickle
+KINDS = "biufcmMSU"  # the kinds of dtypes that are saved without pickle
 # Raised when a file is damaged, or was written by another program.
 READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, TypeError, ValueError)
 Array = np.ndarray[Any, Any]

@@ -169,8 +169,8 @@ def resolve_function(name: object) -> Any:
     function = import_function(module, path) if separator else ops.function_by_opname(RENAMED_OPERATIONS.get(path, path))
     if function is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
-    for prepare in variable_hooks:  # the import may have added functions to prepare
-        prepare()
+    for hook in variable_hooks:  # registers the functions of SciPy modules that the import has loaded
+        hook()
     return function
 
 

@@ -89,7 +89,6 @@ class Feeds:
         return np.concatenate(values)
 
 
-Feed = Mapping[Any, Any]  # the values of placeholders
 RunPass = Callable[[int, PassRequest], Coroutine[Any, Any, PassResult]]
 
 
@@ -113,11 +112,11 @@ class Pipeline:
     ) -> None:
         self.plan, self._run_part, self._next_attempt, self._peers = plan, run_pass, next_attempt, dict(peers)
 
-    async def forward(self, batches: Sequence[Feed], weights: Sequence[float]) -> list[Any]:
+    async def forward(self, batches: Sequence[Batch], weights: Sequence[float]) -> list[Any]:
         """Return the output for each micro-batch."""
         return (await self._run_pass(batches, weights, "forward", False))[0]
 
-    async def forward_backward(self, batches: Sequence[Feed], weights: Sequence[float], mode: str) -> tuple[list[Any], Any]:
+    async def forward_backward(self, batches: Sequence[Batch], weights: Sequence[float], mode: str) -> tuple[list[Any], Any]:
         """Return the output for each micro-batch, and the packed gradients. With mode "prepare", all parts prepare a step."""
         values, results = await self._run_pass(batches, weights, mode, False)
         if any(p.has_nan for p in results):
@@ -127,7 +126,7 @@ class Pipeline:
         return values, {i: gradient for p in results for i, gradient in p.gradients.items()}
 
     async def _run_pass(
-        self, batches: Sequence[Feed], weights: Sequence[float], mode: str, with_supports: bool
+        self, batches: Sequence[Batch], weights: Sequence[float], mode: str, with_supports: bool
     ) -> tuple[list[Any], list[PassResult]]:
         attempt = self._next_attempt()
         feeds = self._pack_feeds(batches)
@@ -141,7 +140,7 @@ class Pipeline:
         results = await gather_or_cancel(self._run_part(part, make_request(part)) for part in parts)
         return [unpack(value)[()] for p in results for value in p.values], results
 
-    def _pack_feeds(self, batches: Sequence[Feed]) -> list[dict[Any, Packed]]:
+    def _pack_feeds(self, batches: Sequence[Batch]) -> list[dict[Any, Packed]]:
         """Pack the values of placeholders, by key. A value that all micro-batches share is packed and sent once."""
         distinct_values = {id(value): value for feed in batches for value in feed.values()}
         packed_values = {number: pack(value) for number, value in distinct_values.items()}

@@ -91,7 +91,7 @@ def pad_with_nodes(array: Any, pad_width: Any, mode: NDArray[Any] | list[Any] | 
     noninteger_nodes = [leaf for leaf in leaves(widths) if is_node(leaf) and leaf.dtype.kind not in "iu"]
     if noninteger_nodes:
         raise TypeError(f"np.pad: pad_width= must contain integers, not a node of {noninteger_nodes[0].dtype}. Use int(node)")
-    array = stack_sequence(array)  # otherwise NumPy would dispatch a list of nodes to this function endlessly
+    array = stack_sequence(array)  # NumPy would dispatch a list of nodes to this function again, in an infinite recursion
     node_options = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
     pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
     if node_options == ["constant_values"] and mode == "constant":
