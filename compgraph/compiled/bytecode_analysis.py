@@ -165,8 +165,8 @@ class _BytecodeReader:
     def read_code(self, code: CodeType) -> None:
         """Read a code object."""
         instructions = list(dis.get_instructions(code))
-        imports, others = _find_imports(instructions)
-        self.chains |= others
+        imports, other_imports = _find_imports(instructions)
+        self.chains |= other_imports
         handlers = with_handlers = 0
         chain: AttributeChain | None = None  # the top of the stack
         line = code.co_firstlineno
@@ -256,7 +256,7 @@ def _is_format(constant: object) -> bool:
 def _find_imports(instructions: list[Any]) -> tuple[dict[str, AttributeChain], set[AttributeChain]]:
     """Return the imports bound to local names that nothing else assigns, and the other imports."""
     assigned = [name for instruction in instructions for name in _assigned_names(instruction)]
-    local_imports, others = dict[str, AttributeChain](), set[AttributeChain]()
+    local_imports, other_imports = dict[str, AttributeChain](), set[AttributeChain]()
     module = chain = None  # the imported module, and the part of it at the top of the stack
     is_from_import = False
     for position, instruction in enumerate(instructions):
@@ -274,13 +274,13 @@ def _find_imports(instructions: list[Any]) -> tuple[dict[str, AttributeChain], s
             if names and assigned.count(names[0]) == 1:
                 local_imports[names[0]] = chain
             else:
-                others.add(chain)
+                other_imports.add(chain)
             chain = module if is_from_import else None
         elif instruction.opname not in ("SWAP", "POP_TOP", "COPY", "ROT_TWO") or (
             is_from_import and instruction.opname == "POP_TOP"
         ):
             chain = None
-    return local_imports, others
+    return local_imports, other_imports
 
 
 def _assigned_names(instruction: Any) -> tuple[str, ...]:

@@ -123,11 +123,11 @@ class UnusedResults:
         """Return the collected nodes that no result depends on."""
         if not self._collected:
             return []
-        used = frozenset(collect_dependencies(ends, _dependencies, stop))
+        used_items = frozenset(collect_dependencies(ends, _dependencies, stop))
         collected, self._collected = self._collected, []
-        unused = [node for node in collected if _operation_of(node) not in used]
+        unused = [node for node in collected if _operation_of(node) not in used_items]
         if self.uses_autodiff and unused:
-            scatters = [item for item in used if isinstance(item, Value) and _is_scatter(item.function)]
+            scatters = [item for item in used_items if isinstance(item, Value) and _is_scatter(item.function)]
             scatter_indices = frozenset(item.args[position] for item in scatters for position in item.parent_argnums)
             unused = [node for node in unused if not _is_checked_by_scatter(node, scatter_indices)]
         return unused

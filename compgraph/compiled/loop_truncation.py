@@ -222,7 +222,7 @@ class TruncatedGraph:
 
     def rerecord(self, counts_by_loop: Sequence[int], args: Sequence[Any]) -> Any:
         """Record the function's result again, with other arguments and trip counts."""
-        remaining, removed = self._remaining_rows(counts_by_loop)
+        remaining, removed_ranges = self._remaining_rows(counts_by_loop)
         items, rows_by_item = self._table.items, self._table.row_of
         table_entries = {
             (items[row + iteration * unrolled.period], position): (table, iteration)
@@ -234,7 +234,7 @@ class TruncatedGraph:
 
         def remaining_item(value: object) -> Any:
             row = rows_by_item[value]  # operands and argument tracers are items
-            shift = next((shift for start, stop, shift in removed if start <= row < stop), 0)
+            shift = next((shift for start, stop, shift in removed_ranges if start <= row < stop), 0)
             return items[row - shift]
 
         def read_operand(item: Any, position: int, new_nodes: Mapping[Any, Any]) -> Any:
@@ -252,13 +252,13 @@ class TruncatedGraph:
 
     def _remaining_rows(self, counts_by_loop: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
         """Return the remaining rows; and for each removed range its start, its stop, and the distance to its replacement."""
-        remaining, removed, start = list[int](), [], 0
+        remaining, removed_ranges, start = list[int](), [], 0
         for (unrolled, _), trip_count in zip(self.loops, counts_by_loop, strict=True):
             stop = unrolled.start + trip_count * unrolled.period
             remaining += range(start, stop)
-            removed.append((stop, unrolled.stop, (unrolled.trip_count - trip_count) * unrolled.period))
+            removed_ranges.append((stop, unrolled.stop, (unrolled.trip_count - trip_count) * unrolled.period))
             start = unrolled.stop
-        return remaining + list(range(start, len(self._table.items))), removed
+        return remaining + list(range(start, len(self._table.items))), removed_ranges
 
 
 class TruncatedLoop(NamedTuple):

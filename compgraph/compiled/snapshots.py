@@ -133,10 +133,10 @@ def container_base(value: object) -> Any:
 _UNSIGNED_DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def _all_unchanged(current_values: list[Any], recorded: list[Any]) -> bool:
-    if len(current_values) != len(recorded):
+def _all_unchanged(current_values: list[Any], recorded_values: list[Any]) -> bool:
+    if len(current_values) != len(recorded_values):
         return False
-    return all(map(operator.is_, current_values, recorded)) or all(map(is_unchanged, current_values, recorded))
+    return all(map(operator.is_, current_values, recorded_values)) or all(map(is_unchanged, current_values, recorded_values))
 
 
 def is_unchanged(current: Any, before: Any) -> bool:

@@ -155,14 +155,14 @@ class StateSearch:
             self.formats_text,
         )
 
-    def _reject(self, why: str) -> None:
+    def _reject(self, reason: str) -> None:
         if self.rejection is None:
-            self.rejection = why
+            self.rejection = reason
 
     def _reject_unknown(self, value: Any, label: str) -> None:
         """Reject a value that is not known to be constant and free of effects."""
-        if (why := impurity_of(value)) is not None:
-            self._reject(f"{label}: it {why}")
+        if (reason := impurity_of(value)) is not None:
+            self._reject(f"{label}: it {reason}")
         elif callable(value):
             is_named = issubclass(type(value), (type, FunctionType, BuiltinFunctionType))
             name = value.__qualname__ if is_named else f"object of class {type(value).__qualname__}"
@@ -398,8 +398,8 @@ class StateSearch:
 
     def _visit_module(self, module: ModuleType, label: str) -> None:
         """Visit a module that is used as a value: all its names that the functions may read."""
-        if (why := impurity_of(module)) is not None and module.__name__ != "numpy.random":
-            self._reject(f"{label}: it {why}")
+        if (reason := impurity_of(module)) is not None and module.__name__ != "numpy.random":
+            self._reject(f"{label}: it {reason}")
         self._record_module(module.__name__)
         self._visit_members(vars(module), label, False)
         if not is_library_file(vars(module).get("__file__") or "") and "__getattr__" in vars(module):

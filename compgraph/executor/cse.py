@@ -150,8 +150,8 @@ def _is_inlined(function: object) -> bool:
 
 def _touches_written_array(item: Any) -> bool:
     """Return whether an item is an array with writes, or reads one."""
-    read = [item.args[position] for position in item.parent_argnums]
-    return any(isinstance(node, Value) and root_of(node).memory for node in (item, *read))
+    operands = [item.args[position] for position in item.parent_argnums]
+    return any(isinstance(node, Value) and root_of(node).memory for node in (item, *operands))
 
 
 def _is_constant(item: object) -> bool:

@@ -301,10 +301,10 @@ class Executor:
         try:
             replacements = retrace_outputs(self._items, self.nodes, feeds, guard_log)
         except (ValueError, IndexError, TypeError) as error:
-            changed = [node for node, value in feeds.items() if value.shape != node.shape]
-            if not changed:
+            changed_nodes = [node for node, value in feeds.items() if value.shape != node.shape]
+            if not changed_nodes:
                 raise
-            shape_description = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in changed)
+            shape_description = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in changed_nodes)
             raise ValueError(f"the graph cannot be computed with the fed shapes: {shape_description}: {error}") from error
         if self._placeholders.difference(feeds):  # a fed node replaces its operands, but an origin may still read them
             outputs, fed_nodes = ([replacements[node] for node in nodes] for nodes in (self.nodes, feeds))

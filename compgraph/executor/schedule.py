@@ -119,11 +119,11 @@ def sources_of(item: Any) -> tuple[Any, ...]:
     is_node, args = isinstance(item, Value), item.args
     if not is_node and isinstance(item, Guard):
         return tuple([a for a in args if isinstance(a, Value)])
-    read = tuple([args[position] for position in item.parent_argnums])
+    operands = tuple([args[position] for position in item.parent_argnums])
     if not is_node or not item.memory:
-        return read
+        return operands
     item.memory.require_complete()
-    return (*read, *item.memory.log)
+    return (*operands, *item.memory.log)
 
 
 def origin_of(node: object) -> Origin | None:

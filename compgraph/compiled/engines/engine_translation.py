@@ -163,7 +163,7 @@ class Translation:
         """Return a plain array or number as an array of the library."""
         array = np.asarray(value, dtype)
         if array.dtype.kind not in "biufc":
-            raise UnsupportedError(f"an operand of dtype {array.dtype}")
+            raise UnsupportedError(f"an operand of dtype {array.dtype} is not supported")
         self.library.dtype(array.dtype)
         if array.size > 1 and array.tobytes() == array.size * array.ravel()[:1].tobytes():
             return Call(self._xp.broadcast_to, (self.constant(array.ravel()[0]), array.shape))
@@ -252,19 +252,19 @@ class Translation:
     def _write_call(self, write: Write, root: Any, array: Expression, value: Expression) -> Call:
         """Return the contents of an array after a write."""
         parts = write.index if isinstance(write.index, tuple) else (write.index,)
-        whole, library = root.raw_value, self.library
-        if not array_api.is_basic(parts) or not whole.flags.c_contiguous:
+        buffer, library = root.raw_value, self.library
+        if not array_api.is_basic(parts) or not buffer.flags.c_contiguous:
             positions = _written_positions(write, root)
             index = self._intern(
                 ("positions", constant_key(positions)), lambda: StaticIndex(positions, positions.shape, lambda: positions)
             )
             return Call(library.set_at_positions, (array, index, value))
-        if write.window is whole and all(not isinstance(part, slice) or (part.step or 1) > 0 for part in parts):
+        if write.window is buffer and all(not isinstance(part, slice) or (part.step or 1) > 0 for part in parts):
             return Call(library.set_item, (array, self._static_index(root.shape, parts), value))
-        layout = layout_in(whole, write.window[parts if Ellipsis in parts else (*parts, ...)])
-        if layout["dtype"].itemsize != whole.itemsize:
-            raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
-        return Call(library.set_window, (array, self._static_window(whole.size, layout), value))
+        layout = layout_in(buffer, write.window[parts if Ellipsis in parts else (*parts, ...)])
+        if layout["dtype"].itemsize != buffer.itemsize:
+            raise UnsupportedError("a write into the real or imaginary part of an array is not supported; write complex numbers")
+        return Call(library.set_window, (array, self._static_window(buffer.size, layout), value))
 
     # --------------------------------------------------------------------------------------------- operations
 
@@ -336,7 +336,7 @@ class Translation:
     def _options(self, item: Any, key: str, keyword_operands: dict[str, Any], options: dict[str, Any]) -> dict[str, Expression]:
         """Return the keyword arguments of a call: operands passed by keyword, and options with an effect."""
         if isinstance(keyword_operands.get("axis"), Value):
-            raise UnsupportedError(f"{key}: an axis that is computed")
+            raise UnsupportedError(f"{key}: an axis that is computed is not supported; pass an integer")
         counts = getattr(item.function, "counts", ())
         arguments = {
             name: self._unconverted_operand(value) if name in counts else self._keyword_operand(name, value, item)
@@ -347,7 +347,7 @@ class Translation:
             if value is np._NoValue or name in ignored or (name in ("out", *_ARRAY_OPTIONS) and value is None):
                 continue
             if name == "out":
-                raise UnsupportedError(f"{key}: the option out")
+                raise UnsupportedError(f"{key}: the option out is not supported")
             arguments[name] = self._keyword_operand(name, value, item) if name in _ARRAY_OPTIONS else value
         if key == "linalg_lstsq":
             arguments["rank"] = int(item.raw_value[2])
@@ -363,10 +363,10 @@ class Translation:
 
     def _window(self, item: Any, array: Any, layout: dict[str, Any]) -> Call:
         """Return the elements of a strided window of an array."""
-        whole = np.asarray(_value_of(array))
-        if (whole.dtype.kind == "c") != (layout["dtype"].kind == "c"):
-            raise UnsupportedError("a view of the real or imaginary parts of complex numbers")
-        return Call(self.library.read_window, (self._operand(array), self._static_window(whole.size, layout)))
+        buffer = np.asarray(_value_of(array))
+        if (buffer.dtype.kind == "c") != (layout["dtype"].kind == "c"):
+            raise UnsupportedError("a view of the real or imaginary parts of complex numbers is not supported")
+        return Call(self.library.read_window, (self._operand(array), self._static_window(buffer.size, layout)))
 
     def _real_or_complex_function(self, item: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Return the function to call for one whose result is real or complex, depending on values; add a condition on these."""
@@ -419,7 +419,7 @@ def _dtype_option(ufunc: ops.Configured) -> Any:
     """Return the option ``dtype`` of a ufunc; raise an `UnsupportedError` for other options with an effect."""
     others = ufunc.options.keys() - {"dtype", "casting", "order", "subok", "axes", "axis", "keepdims"}
     if others:
-        raise UnsupportedError(f"{ufunc.function.__name__}: the option {min(others)}")
+        raise UnsupportedError(f"{ufunc.function.__name__}: the option {min(others)} is not supported")
     return ufunc.options.get("dtype")
 
 
@@ -429,15 +429,15 @@ def _value_of(operand: object) -> Any:
 
 def _written_positions(write: Write, root: Any) -> Any:
     """Return the positions of the written elements in the flattened root."""
-    whole = root.raw_value
-    positions = np.empty_like(whole, np.int64, subok=False)
-    if positions.strides != tuple(s * 8 // whole.itemsize for s in whole.strides):
-        raise UnsupportedError("a write into a view with gaps; copy it first: np.copy(a)")
-    positions[...] = np.arange(whole.size).reshape(whole.shape)
-    if write.window is not whole:
-        layout = layout_in(whole, write.window)
-        if layout["dtype"].itemsize != whole.itemsize:
-            raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
-        strides = tuple(s * 8 // whole.itemsize for s in layout["strides"])
-        positions = window(positions, layout["shape"], positions.dtype, layout["offset"] * 8 // whole.itemsize, strides)
+    buffer = root.raw_value
+    positions = np.empty_like(buffer, np.int64, subok=False)
+    if positions.strides != tuple(s * 8 // buffer.itemsize for s in buffer.strides):
+        raise UnsupportedError("a write into a view with gaps is not supported; copy it first: np.copy(a)")
+    positions[...] = np.arange(buffer.size).reshape(buffer.shape)
+    if write.window is not buffer:
+        layout = layout_in(buffer, write.window)
+        if layout["dtype"].itemsize != buffer.itemsize:
+            raise UnsupportedError("a write into the real or imaginary part of an array is not supported; write complex numbers")
+        strides = tuple(s * 8 // buffer.itemsize for s in layout["strides"])
+        positions = window(positions, layout["shape"], positions.dtype, layout["offset"] * 8 // buffer.itemsize, strides)
     return np.array(positions[write.index])

@@ -152,11 +152,11 @@ class Library:
 
     def vjp(self, f: Function, operands: Sequence[Any], cotangents: object) -> tuple[Any, ...]:
         """Return the cotangents of the operands of a function; zeros for integers."""
-        raise UnsupportedError(f"derivatives by {self.name}")
+        raise UnsupportedError(f"{self.name} has no derivatives")
 
     def jvp(self, f: Function, operand: object, tangent: object) -> Any:
         """Return the tangent of a function of one operand."""
-        raise UnsupportedError(f"derivatives by {self.name}")
+        raise UnsupportedError(f"{self.name} has no derivatives")
 
     def add_item(self, array: object, index: object, value: object) -> Any:
         """Return a copy with values added at an index, repeatedly for repeated elements."""

@@ -56,7 +56,7 @@ def folded_ufunc(method: Any) -> Any:
     """Return the reduction that a method of a ufunc computes: ``np.sum`` for ``np.add.reduce``."""
     fold = ops.FOLDS.get((method.ufunc, method.method))
     if fold is None:
-        raise UnsupportedError(f"{method.__name__}")
+        raise UnsupportedError(f"{method.__name__} has no counterpart in other libraries")
     return fold
 
 

@@ -94,7 +94,7 @@ def sinc(xp: Namespace, x: Array) -> Array:
 
 def unwrap(xp: Namespace, p: Array, discont: object = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
     if p.ndim == 0 or not xp.isdtype(p.dtype, "real floating"):
-        raise UnsupportedError("unwrap of scalars or integers")
+        raise UnsupportedError("unwrap of scalars or integers is not supported")
     size = p.shape[axis]
     steps = xp.diff(p, axis=axis)
     wrapped_steps = xp.remainder(steps + period / 2, number(xp, period, p)) - period / 2
@@ -129,7 +129,7 @@ def nan_to_num(
     xp: Namespace, x: Array, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Array:
     if not xp.isdtype(x.dtype, "real floating"):
-        raise UnsupportedError("nan_to_num of complex numbers and integers")
+        raise UnsupportedError("nan_to_num of complex numbers or integers is not supported")
     limits = xp.finfo(x.dtype)
     x = xp.where(xp.isnan(x), number(xp, nan, x), x)
     x = xp.where(x == math.inf, number(xp, float(limits.max) if posinf is None else posinf, x), x)

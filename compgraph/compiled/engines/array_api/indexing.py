@@ -106,7 +106,7 @@ def take_along_axis(xp: Namespace, arr: Array, indices: Any, axis: int = -1) -> 
 
 def insert(xp: Namespace, arr: Array, obj: Any, values: Array, axis: Any = None) -> Array:
     if not is_static((obj,)):
-        raise UnsupportedError("insert at computed positions")
+        raise UnsupportedError("insert at computed positions is not supported")
     elements = xp.concat([flat(xp, arr), flat(xp, values)])
     positions = [np.arange(size_of(arr)).reshape(arr.shape), size_of(arr) + np.arange(size_of(values)).reshape(values.shape)]
     return gather(xp, elements, np.insert(positions[0], obj, positions[1], axis=axis))
@@ -116,7 +116,7 @@ def sort(xp: Namespace, a: Array, axis: int = -1, stable: object = None, descend
     if axis is None:
         a, axis = flat(xp, a), 0
     if is_complex(xp, a):
-        raise UnsupportedError("sort of complex numbers")
+        raise UnsupportedError("sort of complex numbers is not supported")
     return xp.sort(a, axis=int(axis), descending=bool(descending)) if a.ndim else a
 
 

@@ -75,7 +75,7 @@ fft_rfftn = _transform_over_axes("rfftn", False)
 
 def interp(xp: Namespace, x: Array, xs: Array, fs: Array, left: Any = None, right: Any = None, period: Any = None) -> Array:
     if period is not None:
-        raise UnsupportedError("interp with a period")
+        raise UnsupportedError("interp with a period is not supported")
     count = xs.shape[0]
     upper = xp.clip(searchsorted(xp, xs, x, "right"), 1, max(count - 1, 1))
     low, high = (getitem(xp, xs, upper - 1), getitem(xp, xs, upper)) if count > 1 else (xs[0], xs[0] + 1)
@@ -115,9 +115,9 @@ def polyint(xp: Namespace, p: Array, k: Any = None, m: int = 1) -> Array:
 def _merge_axes(xp: Namespace, x: Array, axis: tuple[int, ...] | None) -> tuple[Array, tuple[int, ...]]:
     """Merge the axes of a reduction into one, the last; return the array and the axes."""
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
-    rest = [k for k in range(x.ndim) if k not in axes]
-    rows = xp.permute_dims(x, (*rest, *axes)) if x.ndim > 1 else x
-    return xp.reshape(rows, (*[x.shape[k] for k in rest], math.prod(x.shape[k] for k in axes))), axes
+    other_axes = [k for k in range(x.ndim) if k not in axes]
+    rows = xp.permute_dims(x, (*other_axes, *axes)) if x.ndim > 1 else x
+    return xp.reshape(rows, (*[x.shape[k] for k in other_axes], math.prod(x.shape[k] for k in axes))), axes
 
 
 def _neighboring_values(xp: Namespace, rows: Array, q: Array, skips_nan: bool) -> Iterator[tuple[Array, Array, Array]]:
@@ -158,7 +158,7 @@ def _quantile(scale: float, skips_nan: bool) -> Reduction:
 
 def _require_linear(options: dict[str, Any]) -> None:
     if options.get("weights") is not None or options.get("method", "linear") != "linear":
-        raise UnsupportedError("a quantile with weights, or with a method that is not 'linear'")
+        raise UnsupportedError("a quantile with weights, or with a method that is not 'linear', is not supported")
 
 
 median, quantile, percentile = _quantile(1, False), _quantile(1, False), _quantile(100, False)

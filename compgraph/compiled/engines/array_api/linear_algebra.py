@@ -94,8 +94,8 @@ def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: object = Non
             t.replace("...", "".join(ellipsis_letters[len(ellipsis_letters) - n :])) for t, n in zip(terms, counts, strict=True)
         ]
         inner = input_subscripts.replace("...", "")
-        rest = "".join(sorted(c for c in set(inner) - {","} if inner.count(c) == 1))
-        output = output.replace("...", "".join(ellipsis_letters)) if arrow else "".join(ellipsis_letters) + rest
+        unique_letters = "".join(sorted(c for c in set(inner) - {","} if inner.count(c) == 1))
+        output = output.replace("...", "".join(ellipsis_letters)) if arrow else "".join(ellipsis_letters) + unique_letters
         input_subscripts, subscripts = ",".join(terms), "->"
     letters = sorted(set("".join(terms)))
     if "->" not in subscripts:
@@ -112,8 +112,8 @@ def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: object = Non
         lengths = iter(x.shape)
         x = xp.reshape(x, tuple(next(lengths) if c in term else 1 for c in order))
         product = x if product is None else product * x
-    summed = tuple(range(len(output), len(order)))
-    return sum_(xp, product, axis=summed) if summed else product
+    summed_axes = tuple(range(len(output), len(order)))
+    return sum_(xp, product, axis=summed_axes) if summed_axes else product
 
 
 def linalg_multi_dot(xp: Namespace, arrays: Sequence[Array]) -> Array:
@@ -221,8 +221,8 @@ def linalg_lstsq(xp: Namespace, a: Array, b: Array, rcond: Array | None = None, 
 
 def linalg_tensorsolve(xp: Namespace, a: Array, b: Array, axes: Any = None) -> Array:
     if axes is not None:
-        rest = [k for k in range(a.ndim) if k not in axes]
-        a = xp.permute_dims(a, (*rest, *axes))
+        other_axes = [k for k in range(a.ndim) if k not in axes]
+        a = xp.permute_dims(a, (*other_axes, *axes))
     shape = a.shape[b.ndim :]
     return xp.reshape(xp.linalg.solve(xp.reshape(a, (size_of(b), math.prod(shape))), flat(xp, b)[:, None]), shape)
 

@@ -98,17 +98,17 @@ def find_box(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[i
 def _ranges_in(dims: tuple[int, ...], steps: Sequence[tuple[int, int]], offset: int) -> tuple[range, ...] | None:
     """Return the positions along each axis of the elements ``offset + sum(k * stride)``; None unless they are slices."""
     first, block = np.unravel_index(offset, dims), math.prod(dims)
-    rest, ranges = list(steps), []
+    remaining_steps, ranges = list(steps), []
     for low, length in zip(map(int, first), dims, strict=True):
         above, block = block, block // length
         count, step = 1, 1
-        if rest and block <= rest[0][1] < above:
-            count, stride = rest.pop(0)
+        if remaining_steps and block <= remaining_steps[0][1] < above:
+            count, stride = remaining_steps.pop(0)
             step = stride // block
             if stride % block or low + step * (count - 1) >= length:
                 return None
         ranges.append(range(low, low + step * (count - 1) + 1, step))
-    return None if rest else tuple(ranges)
+    return None if remaining_steps else tuple(ranges)
 
 
 def embed(xp: Namespace, values: Array, shape: Sequence[int], ranges: Sequence[range]) -> Array:
@@ -186,11 +186,11 @@ def flat_positions(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], 
     advanced = [k for k, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
     advanced_position = advanced[0] if advanced and advanced == list(range(advanced[0], advanced[-1] + 1)) else 0
     advanced_shape = np.broadcast_shapes(*[np.shape(parts[k]) for k in advanced])
-    rest = [k for k in range(len(parts)) if k not in advanced]
-    leading = [k for k in rest if k < advanced_position]
-    order: list[Any] = [*leading, "advanced", *[k for k in rest if k not in leading]]
+    other_parts = [k for k in range(len(parts)) if k not in advanced]
+    leading = [k for k in other_parts if k < advanced_position]
+    order: list[Any] = [*leading, "advanced", *[k for k in other_parts if k not in leading]]
     axis_of = np.cumsum([part is not None for part in parts]) - 1
-    lengths = {k: 1 if parts[k] is None else len(range(*parts[k].indices(shape[axis_of[k]]))) for k in rest}
+    lengths = {k: 1 if parts[k] is None else len(range(*parts[k].indices(shape[axis_of[k]]))) for k in other_parts}
     result_shape = [n for k in order for n in (advanced_shape if k == "advanced" else (lengths[k],))]
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     total = as_array(xp, np.zeros(result_shape, np.int64), like)

@@ -22,7 +22,7 @@ def reshape(xp: Namespace, a: Array, shape: Any = None, order: str = "C") -> Arr
     if order == "F" and a.ndim + len(shape) > 2:
         return move_elements(xp, np.reshape, a, shape, order="F")
     if order not in ("C", "F", "A"):
-        raise UnsupportedError(f"reshape in order {order!r}")
+        raise UnsupportedError(f"reshape in order {order!r} is not supported")
     if -1 in shape:
         other_size = -math.prod(shape)
         shape = tuple(size_of(a) // other_size if n == -1 else n for n in shape) if other_size else shape
@@ -33,7 +33,7 @@ def ravel(xp: Namespace, a: Array, order: str = "C") -> Array:
     if order == "F":
         return flat(xp, transpose(xp, a))
     if order != "C" and a.ndim > 1:
-        raise UnsupportedError(f"ravel in order {order!r}")
+        raise UnsupportedError(f"ravel in order {order!r} is not supported")
     return flat(xp, a)
 
 
@@ -101,7 +101,7 @@ def stack(xp: Namespace, arrays: Sequence[Array], axis: int = 0, dtype: object =
 def _by_moving_elements(function: Callable[..., Any]) -> Reduction:
     def move(xp: Namespace, a: Array, *args: object, **options: object) -> Array:
         if not is_static(args):
-            raise UnsupportedError(f"{function.__name__} by computed integers")
+            raise UnsupportedError(f"{function.__name__} by computed integers is not supported")
         return move_elements(xp, function, a, *args, **options)
 
     return move
@@ -118,7 +118,7 @@ def pad(xp: Namespace, array: Array, pad_width: Any, mode: str = "constant", **o
     if mode in ("edge", "reflect", "symmetric", "wrap") and options.get("reflect_type", "even") == "even":
         return move_elements(xp, np.pad, array, pad_width, mode)
     if mode not in ("constant", "empty") or not {"constant_values"}.issuperset(options):
-        raise UnsupportedError(f"pad with mode {mode!r}")
+        raise UnsupportedError(f"pad with mode {mode!r} is not supported")
     filled = move_elements(xp, np.pad, array, pad_width)
     values = np.asarray(options.get("constant_values", 0))
     if not np.any(values):

@@ -173,9 +173,9 @@ class _NestEmitter:
             has_remainder = self._is_last_tile()
         else:
             has_remainder = self.ir.compare("slt", as_value(self.ir, vectorized_length), as_value(self.ir, length))
-        with self.ir.branch_if(has_remainder, results) as merged:
-            merged[:] = self._emit_remainder(results, depth, vectorized_length, indices, lanes)
-        return merged
+        with self.ir.branch_if(has_remainder, results) as merged_results:
+            merged_results[:] = self._emit_remainder(results, depth, vectorized_length, indices, lanes)
+        return merged_results
 
     def _vectorized_length(self, depth: int) -> int | Value:
         """Return the number of iterations of a loop without its scalar remainder, which only the vectorized loop has."""

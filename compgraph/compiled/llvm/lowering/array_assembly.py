@@ -161,8 +161,8 @@ def _roll(state: LoweringState, item: Value) -> str:
     if axis is None:
         source, target, axis = state.ravel(source), BufferView(out.buffer, 0, (prod(out.shape),), (1,)), 0
     shifts = [0] * len(source.shape)
-    for step, along in zip(*(a.ravel().tolist() for a in np.broadcast_arrays(shift, axis)), strict=True):
-        shifts[along] += step
+    for axis_shift, shifted_axis in zip(*(a.ravel().tolist() for a in np.broadcast_arrays(shift, axis)), strict=True):
+        shifts[shifted_axis] += axis_shift
     if 0 not in out.shape:
         _roll_into(state, source, target, shifts)
     return ""
@@ -186,8 +186,8 @@ def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> Buf
     (m, s), (n, t) = ((view.shape[a], view.strides[a]) for a in (axis1, axis2))
     start = offset * t if offset >= 0 else -offset * s
     length = max(min(m, n - offset) if offset >= 0 else min(m + offset, n), 0)
-    others = [a for a in range(len(view.shape)) if a not in (axis1, axis2)]
-    shape, strides = (*(view.shape[a] for a in others), length), (*(view.strides[a] for a in others), s + t)
+    other_axes = [a for a in range(len(view.shape)) if a not in (axis1, axis2)]
+    shape, strides = (*(view.shape[a] for a in other_axes), length), (*(view.strides[a] for a in other_axes), s + t)
     return BufferView(view.buffer, view.offset + (start if length else 0), shape, strides)
 
 

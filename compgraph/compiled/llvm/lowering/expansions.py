@@ -125,9 +125,9 @@ def _are_distinct_edges(bins: object, range: object, edges: NDArray[Any]) -> boo
 def _sorted_rows(x: Array, axis: Axis) -> tuple[Any, list[int]]:
     """Merge the axes of a reduction into a last axis, and sort along it; return the rows and the axes."""
     axes = sorted(k % x.ndim for k in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
-    others = [k for k in range(x.ndim) if k not in axes]
-    lengths = tuple(x.shape[k] for k in others)
-    return np.sort(np.reshape(np.transpose(x, [*others, *axes]), (*lengths, prod(x.shape[k] for k in axes)))), axes
+    other_axes = [k for k in range(x.ndim) if k not in axes]
+    lengths = tuple(x.shape[k] for k in other_axes)
+    return np.sort(np.reshape(np.transpose(x, [*other_axes, *axes]), (*lengths, prod(x.shape[k] for k in axes)))), axes
 
 
 def _finish_statistic(result: Array, rows: NDArray[Any], axes: list[int], q_axes: int, keepdims: object) -> Any:

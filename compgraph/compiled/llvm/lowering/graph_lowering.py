@@ -235,7 +235,7 @@ class GraphLowering(LoweringState):
     def _lower_leaf(self, item: Any, value: Any) -> None:
         dtype = np.asarray(value).dtype
         if item.memory and not elementwise_ops.is_compilable(element_dtype(dtype)[0]):
-            raise NotImplementedError(f"an array of {dtype} is written into")
+            raise NotImplementedError(f"writes into an array of {dtype} are not compiled")
         view = self.external(np.asarray(item.raw_value if item in self._inputs else value), item)
         if item in self._inputs:
             self.inputs[item] = view

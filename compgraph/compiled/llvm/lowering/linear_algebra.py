@@ -213,10 +213,10 @@ def _contract(state: LoweringState, item: Value, factors: Sequence[Factor], out:
     remaining = [_merge_repeated_labels(state, f, lengths, dtype) for f in factors]
     while len(remaining) > 1:
         a, b, *remaining = _order_factors(remaining, out)
-        needed = {*out, *(label for f in remaining for label in f.labels)}
-        if prod(lengths[label] for label in {*a.labels, *b.labels} & needed) > max_size:
+        needed_labels = {*out, *(label for f in remaining for label in f.labels)}
+        if prod(lengths[label] for label in {*a.labels, *b.labels} & needed_labels) > max_size:
             return "an intermediate product would be large"
-        remaining = [_contract_pair(state, a, b, needed, out), *remaining]
+        remaining = [_contract_pair(state, a, b, needed_labels, out), *remaining]
     product = _sum_labels(state, remaining[0], out)
     summed_labels = lengths.keys() - set(out)
     if (summed_labels or len(factors) > 1) and all(lengths[label] == 1 for label in summed_labels):
@@ -259,10 +259,10 @@ def _merge_repeated_labels(state: LoweringState, factor: Factor, lengths: dict[H
     return Factor(BufferView(view.buffer, view.offset, shape, tuple(strides.values())), tuple(strides))
 
 
-def _sum_labels(state: LoweringState, factor: Factor, needed: Collection[Hashable]) -> Factor:
+def _sum_labels(state: LoweringState, factor: Factor, needed_labels: Collection[Hashable]) -> Factor:
     """Sum a factor along the axes whose labels are not needed."""
     view, labels = factor
-    summed_axes = frozenset(k for k, label in enumerate(labels) if label not in needed)
+    summed_axes = frozenset(k for k, label in enumerate(labels) if label not in needed_labels)
     if any(view.shape[k] != 1 for k in summed_axes):
         view = append_reduction(state, "add", view, summed_axes)
     axes = [k for k in range(len(labels)) if k not in summed_axes]
@@ -270,23 +270,23 @@ def _sum_labels(state: LoweringState, factor: Factor, needed: Collection[Hashabl
     return Factor(BufferView(view.buffer, view.offset, shape, strides), tuple(labels[k] for k in axes))
 
 
-def _contract_pair(state: LoweringState, a: Factor, b: Factor, needed: Collection[Hashable], out: Labels) -> Factor:
+def _contract_pair(state: LoweringState, a: Factor, b: Factor, needed_labels: Collection[Hashable], out: Labels) -> Factor:
     """Multiply two factors, and sum along the axes whose labels are not needed."""
-    a, b = _sum_labels(state, a, {*needed, *b.labels}), _sum_labels(state, b, {*needed, *a.labels})
-    common = [label for label in a.labels if label in b.labels]
-    summed = [label for label in common if label not in needed]
-    first, second = ([label for label in f.labels if label not in common] for f in (a, b))
-    stack = [label for label in common if label in needed]
-    if summed and (first or second):
+    a, b = _sum_labels(state, a, {*needed_labels, *b.labels}), _sum_labels(state, b, {*needed_labels, *a.labels})
+    common_labels = [label for label in a.labels if label in b.labels]
+    summed_labels = [label for label in common_labels if label not in needed_labels]
+    first, second = ([label for label in f.labels if label not in common_labels] for f in (a, b))
+    stack = [label for label in common_labels if label in needed_labels]
+    if summed_labels and (first or second):
         if first and second and first[0] in out and second[0] in out and out.index(second[0]) < out.index(first[0]):
             a, b, first, second = b, a, second, first  # to get the axis order of the result
-        return _matrix_product(state, a, b, (stack, first, summed, second))
-    labels = (*stack, *summed, *first, *second)
+        return _matrix_product(state, a, b, (stack, first, summed_labels, second))
+    labels = (*stack, *summed_labels, *first, *second)
     views = [_align(f, labels) for f in (a, b)]
     shape = tuple(max(n, m) for n, m in zip(*(p.shape for p in views), strict=True))
     product = dense_view(a.view.buffer.dtype, shape)
     state.append_map("multiply", views, product)
-    return _sum_labels(state, Factor(product, labels), needed)
+    return _sum_labels(state, Factor(product, labels), needed_labels)
 
 
 def _align(factor: Factor, labels: Labels) -> BufferView:
@@ -301,9 +301,9 @@ def _matrix_product(
     state: LoweringState, a: Factor, b: Factor, groups: tuple[list[Any], list[Any], list[Any], list[Any]]
 ) -> Factor:
     """Multiply two factors as matrices or stacks of matrices, whose rows, sums and columns combine several axes."""
-    stack, first, summed, second = groups
+    stack, first, summed_labels, second = groups
     lengths = dict(zip((*a.labels, *b.labels), (*a.view.shape, *b.view.shape), strict=True))
-    left, right = _as_matrices(state, a, stack, first, summed), _as_matrices(state, b, stack, summed, second)
+    left, right = _as_matrices(state, a, stack, first, summed_labels), _as_matrices(state, b, stack, summed_labels, second)
     labels = (*stack, *first, *second)
     product = dense_view(left.buffer.dtype, tuple(lengths[label] for label in labels))
     full_shape = (*left.shape[:-1], right.shape[-1])

@@ -324,11 +324,11 @@ def _sort(operation: str) -> Callable[[LoweringState, Any], str]:
         out = result if axis == last else dense_view(result.buffer.dtype, rows.shape)
         state.steps.append(Sort(operation, is_stable, (rows,), out))
         if axis != last:
-            moved = _move_axis(out, last, axis)
+            result_view = _move_axis(out, last, axis)
             if item.memory:
-                state.append_map("copy", (moved,), result, is_write=True)
+                state.append_map("copy", (result_view,), result, is_write=True)
             else:
-                state.views[item] = moved
+                state.views[item] = result_view
         return ""
 
     return lower

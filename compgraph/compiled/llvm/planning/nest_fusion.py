@@ -152,12 +152,12 @@ def _independent_sequences(nest: LoopNest) -> list[list[Map | Reduce]]:
             number = parents[number]
         return number
 
-    written = {step.out.buffer for step in nest.steps}
+    written_buffers = {step.out.buffer for step in nest.steps}
     accesses: defaultdict[Buffer, list[tuple[int, int, int]]] = defaultdict(list)  # the bounds, and the number of the step
     first_reads: dict[BufferView, int] = {}
     for number, step in enumerate(nest.steps):
         for view in (*step.operands, step.out):
-            if isinstance(view, BufferView) and view.buffer in written:
+            if isinstance(view, BufferView) and view.buffer in written_buffers:
                 accesses[view.buffer].append((*view.bounds, number))
             elif isinstance(view, BufferView) and nest.shape:
                 parents[root(number)] = root(first_reads.setdefault(view, number))
