@@ -13,7 +13,7 @@ class NotCompilableError(Exception):
     Parameters
     ----------
     message : str
-        The reason, for the report. Its subject is named, or "it", the function.
+        The reason, for the report. Its subject is a name, or "it" for the function.
     is_lasting : bool
         Whether another attempt would also fail. False if another thread may have interfered.
     """

@@ -21,7 +21,7 @@ _CONVERTS_TO_COMMON_DTYPE = frozenset({"searchsorted", "digitize", "isin", "iscl
 def operand_dtypes(
     item: Any, function: Callable[..., Any], key: str, operands: Sequence[Any], dtype: np.dtype[Any] | None
 ) -> list[Any]:
-    """Return the dtypes to which NumPy converts the operands of a function; `dtype` is that option."""
+    """Return the dtypes to which NumPy converts the operands of a function; `dtype` is the option of this name."""
     if isinstance(function, np.ufunc) and function.signature is None:
         dtype_options: dict[str, Any] = {}
         if dtype is not None:

@@ -172,7 +172,7 @@ class IRBuilder:
         self.store(self.binary("or", self.load(self.bailout, INT, 4), flag), self.bailout, 4)
 
     def status(self, exceptions: Value) -> Value:
-        """Return what the function returns: floating-point exceptions, and the bit `BAILOUT`."""
+        """Return the status of the function: floating-point exceptions, and the bit `BAILOUT`."""
         return exceptions if self.bailout is None else self.binary("or", exceptions, self.load(self.bailout, INT, 4))
 
     def exceptions(self) -> Value:

@@ -85,7 +85,7 @@ class ChannelConvolution:
     # ------------------------------------------------------------------------------------------ the three operations
 
     def emit_forward(self) -> Value:
-        """Emit the results of images and a kernel."""
+        """Emit the cross-correlation of images with a kernel."""
         g, ir = self.geometry, self.ir
         self.clear_padding(any((*g.before, *g.after)))
         source = PixelGrid(self.inputs, g.strides[0] * g.padded[1] * g.in_channels, g.strides[1] * g.in_channels)
@@ -326,7 +326,7 @@ class RowConvolution(ChannelConvolution):
     """Emits the body of a function that computes a step along rows; see `convolution_kernel`."""
 
     def emit_forward(self) -> Value:
-        """Emit the results of images and a kernel."""
+        """Emit the cross-correlation of images with a kernel."""
         g, ir = self.geometry, self.ir
         height, row_length = g.padded
         is_padded = any((*g.before, *g.after))

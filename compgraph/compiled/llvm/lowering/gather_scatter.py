@@ -390,7 +390,10 @@ def _bincount(state: LoweringState, item: Value) -> str:
 
 
 def _positive_bins(state: LoweringState, bins: BufferView, count: int, has_greatest: bool) -> BufferView:
-    """Return bins as indices, where negative ones are out of range; if `has_greatest`, require an element in the last one."""
+    """Return bins as indices, with `count`, which is out of range, in place of negative ones.
+
+    If `has_greatest`, append a check that an element is in the last bin.
+    """
     integers = bins if bins.buffer.dtype == np.int64 else state.copy_of(bins, np.dtype(np.int64))
     if has_greatest:
         is_last = state.map_like("equal", integers, count - 1, like=integers, dtype=np.dtype(bool))

@@ -17,7 +17,7 @@ from ..buffer_ir import Buffer, BufferView, Map, Step, c_strides, dense_view, el
 
 UNSUPPORTED = "an operand or an option is not supported; pass arrays and default options"
 EXACT_BITS = "exact=True requires NumPy's bits; exact=False compiles it"
-EMPTY = "there is nothing to reduce"
+EMPTY = "an operand is empty, 0-d or of an unsupported dtype"
 MAX_SHARED_BYTES = 2048  # bytes of the largest constants that are deduplicated
 
 

@@ -90,7 +90,7 @@ _FAR_TAIL = (1.0, -0.5, 0.75, -1.875, 6.5625, -29.53125)
 
 
 def ndtr(ir: IRBuilder, x: Value) -> Value:
-    """``(1 + erf(x / sqrt(2))) / 2`` near zero, beyond half of `erfc`, or one minus that for positive `x`."""
+    """``(1 + erf(x / sqrt(2))) / 2`` near zero, else half of `erfc`, or one minus that for positive `x`."""
     half = ir.double_like(0.5, x)
     near = copy_sign(ir, ir.binary("fmul", clamp_magnitude(ir, x, _NDTR_NEAR), ir.double_like(_ROOT_HALF, x)), x)
     _, slope = _erf_slope(ir, near, 0.75)

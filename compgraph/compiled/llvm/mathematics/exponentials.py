@@ -63,7 +63,7 @@ def _scale_in_two_steps(ir: IRBuilder, x: Value, shifted: Value) -> Value:
 
 
 def _scale_any(ir: IRBuilder, x: Value, exceptional: Value, power: Value, shifted: Value) -> Value:
-    """Return ``power * 2**n``, which may overflow or be subnormal where `exceptional`; `x` where that is inf or nan."""
+    """Return ``power * 2**n``, which may overflow or be subnormal where `exceptional`; or `x` where `x` is inf or nan."""
     with ir.branch_if_unlikely(ir.any(exceptional), scale_by_power_of_two(ir, power, shifted)) as replacements:
         product = _scale_in_two_steps(ir, power, shifted)
         replacements[0] = ir.select(ir.compare("ueq", x, ir.double_like(math.inf, x)), x, product)

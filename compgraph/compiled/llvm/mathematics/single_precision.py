@@ -166,7 +166,7 @@ def cos(ir: IRBuilder, x: Value) -> Value:
 
 
 def power(ir: IRBuilder, x: Value, y: Value) -> Value:
-    """``exp(y log(|x|))``, negative where `x` is, and `y` odd; a double has digits enough for the product."""
+    """``exp(y log(|x|))``, negative where `x` is, and `y` odd; a double has enough digits for the product."""
     a = ir.intrinsic("fabs", x)
     exceptional, sign = sign_of_power(ir, x, y)
     _, k, f = split_exponent(ir, a)

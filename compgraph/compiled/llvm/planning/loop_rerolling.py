@@ -183,7 +183,7 @@ class RerolledLoop:
         return self.first_buffer <= number < self.first_buffer + self.buffer_count * self.unrolled.trip_count
 
     def _is_own_value(self, number: int, number_stride: int) -> bool:
-        """Return whether each iteration accesses a value that it defines, or one that an iteration before it defined."""
+        """Return whether each iteration accesses a value that it, or an earlier iteration, defines."""
         return number_stride == self.buffer_count > 0 and number >= self.first_buffer - MAX_DISTANCE * self.buffer_count
 
     def _offset_stride(self, row: int, column: int) -> int:

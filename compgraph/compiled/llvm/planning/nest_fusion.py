@@ -122,7 +122,7 @@ def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
 
 
 def _split_nest(nest: LoopNest) -> list[LoopNest]:
-    """Split a long nest into independent sequences of steps where their operations repeat, so that these share one kernel."""
+    """Split a long nest into independent sequences of steps if several have the same operations, to share one kernel."""
     if len(nest.steps) <= MAX_MIXED_STEPS:
         return [nest]
     groups: defaultdict[tuple[str, ...], list[list[Map | Reduce]]] = defaultdict(list)
