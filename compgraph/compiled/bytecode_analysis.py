@@ -38,7 +38,7 @@ _UNGUARDED = frozenset(
 _UNKNOWN_STATE = frozenset(
     {"tofile", "dump", "ctypes", "setflags", "writeable", "f_globals", "f_locals", "gi_frame", "cr_frame", "tb_frame"}
 )
-# Special names that code may read: those of numbers, containers, arrays and classes.
+# Special names that code may read: special methods of numbers, containers, arrays and classes.
 _ALLOWED_SPECIAL = frozenset(
     {
         *(name for kind in (int, complex, str, list, dict, set, frozenset) for name in dir(kind)),

@@ -110,7 +110,7 @@ class LoopTruncation:
             raise LoopMismatchError from error
 
     def _trip_counts_of(self, number: int, counts_by_loop: Sequence[int]) -> Sequence[int]:
-        """Return the trip counts of the loops of one call, among those of all loops."""
+        """Return the trip counts of the loops of one call, a slice of `counts_by_loop`."""
         counts = [len(graph.loops) if graph is not None else 0 for graph in self._graphs[: number + 1]]
         return counts_by_loop[sum(counts[:-1]) : sum(counts)]
 

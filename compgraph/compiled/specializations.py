@@ -147,7 +147,7 @@ class SignatureCache:
     def call_without_program(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function as NumPy, because no program matches; compile one, now or in the background, if it is due.
 
-        The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with the same values.
+        The function is called once, with `args` and `kwargs`. They are the arguments of `call`, or nodes with the same values.
         """
         self.calls += 1
         is_pending = self._pending == compiler_thread.generation

@@ -132,7 +132,7 @@ def origin_of(node: object) -> Origin | None:
 
 
 def retrace_sources_of(item: object) -> tuple[Any, ...]:
-    """Return the dependencies of an item that is retraced: for a node with an origin, those of the origin."""
+    """Return the dependencies of an item that is retraced: for a node with an origin, the dependencies of the origin."""
     origin = origin_of(item)
     return sources_of(item) if origin is None else (origin.output, origin.wrt[origin.position])
 

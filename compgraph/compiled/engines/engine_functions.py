@@ -204,7 +204,7 @@ def to_jax(f: Callable[..., Any], *, examples: tuple[Any, ...] | None = None) ->
 
     Notes
     -----
-    Where a computed index is out of range, all results are nan. State that `f` reads is that of the first call.
+    Where a computed index is out of range, all results are nan. State that `f` reads is captured at the first call.
 
     Examples
     --------

@@ -23,7 +23,7 @@ _MAX_DISTANCE = 8  # largest dependence distance within a loop, in iterations
 
 
 class _Run:
-    """A run of iterations. Positions are those of steps within an iteration.
+    """A run of iterations. A position is the index of a step within an iteration.
 
     Attributes
     ----------

@@ -338,7 +338,7 @@ class Sort:
     operation : str
         ``"sort"`` or ``"argsort"``.
     is_stable : bool
-        Whether equal elements keep their order; otherwise their order is that of NumPy's default.
+        Whether equal elements keep their order; otherwise they have the order of NumPy's default.
     operands : tuple of BufferView
         The rows, along the last axis, with the shape of `out`; those of ``"argsort"`` are contiguous.
     out : BufferView

@@ -142,7 +142,7 @@ class KernelParameters:
         return self._ir.binary("add", word, self._ir.number(source.constant, LONG)) if source.constant else word
 
     def _address(self, number: int, addresses: dict[int | str, Value]) -> Value:
-        """Return the address of a view: that of its array, plus a byte offset."""
+        """Return the address of a view: the address of its array plus a byte offset."""
         ir, array = self._ir, self._values["array", number]
         key = array if isinstance(array, int) else array.text
         if key not in addresses:

@@ -139,7 +139,7 @@ def _view_of_part(state: LoweringState, part: Array, dtype: np.dtype[Any], opera
 
 
 def _register(state: LoweringState, item: Any, views: list[BufferView]) -> None:
-    """Make one view, or those of two parts, the value of an item."""
+    """Make one view, or the views of two parts, the value of an item."""
     shape = np.shape(item.raw_value)
     views = [view.broadcast(shape) for view in views]
     if item.memory and len(views) == 2:

@@ -105,7 +105,7 @@ def _index_parts(state: LoweringState, part: object) -> list[Any] | None:
 def _mask_positions(state: LoweringState, mask: Any, view: BufferView) -> list[BufferView] | None:
     """Return the positions of the true elements of a mask along each axis; None if the mask has no elements.
 
-    Their number is that of the recorded mask; a check requires it. Element ``i`` of the mask stores its position at the number of
+    Their number is the recorded one, which a check requires. Element ``i`` of the mask stores its position at the number of
     true elements before it, or after all others if it is false.
     """
     shape, count = view.shape, int(np.count_nonzero(mask.raw_value))
@@ -338,7 +338,7 @@ def lower_fancy_write(state: LoweringState, target_view: BufferView, index: NDAr
 
 
 def _is_order_defined(target_view: BufferView, index: NDArray[Any] | tuple[Any, ...]) -> bool:
-    """Return whether the order of writes does not matter, or is that of the index."""
+    """Return whether the order of writes does not matter, or is the order of the index."""
     arrays = [np.asarray(i) for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, (np.ndarray, list))]
     if all(a.ndim <= 1 or a.dtype == bool for a in arrays):
         return True

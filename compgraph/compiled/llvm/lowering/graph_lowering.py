@@ -226,7 +226,7 @@ class GraphLowering(LoweringState):
         return True
 
     def _has_known_shape(self, item: object) -> bool:
-        """Return whether the shape of an item is that of its view in every run."""
+        """Return whether an item has the shape of its view in every run."""
         view = self.views.get(item) or next(iter(self.complex_parts.get(item, ())), None)
         if view is None or not view.buffer.is_numpy_result:
             return view is not None

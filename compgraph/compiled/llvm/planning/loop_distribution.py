@@ -93,7 +93,7 @@ def partition_loop(rows: range, accesses_by_buffer: dict[Any, list[Access]], tri
 
 
 def _must_precede(a: Access, b: Access, trip_count: int) -> bool:
-    """Return whether the step of `b` depends on that of `a`: in a later iteration, or later in the same one."""
+    """Return whether the step of `b` depends on the step of `a`, in a later iteration or later in the same one."""
     smallest, largest = _dependence_distances(a, b, trip_count)
     return smallest <= largest and (largest > 0 or (largest == 0 and a.row < b.row))
 
