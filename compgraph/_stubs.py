@@ -95,7 +95,7 @@ class _Default:
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    """The signature of a NumPy function, with ``name`` added, as text."""
+    """Return the signature of a NumPy function, with ``name`` added, as text."""
     if isinstance(function, np.ufunc):
         parameters = [Parameter(f"x{i + 1}", Parameter.POSITIONAL_ONLY, annotation=Any) for i in range(function.nin)]
         parameters.append(Parameter("options", Parameter.VAR_KEYWORD, annotation=Any))

@@ -235,7 +235,7 @@ def _note_untracked_read(node: Any) -> None:
 
 
 def new_scalar(value: Array, cls: type[Node]) -> Any:
-    """A 0-d node of a NumPy scalar; `raw_value` is the scalar if its arithmetic has the same bits as an array's."""
+    """Make a 0-d node of a NumPy scalar. `raw_value` is the scalar if its arithmetic has the same bits as an array's."""
     is_traced = is_tracing() or cls.is_always_traced
     if type(value) not in FLOAT_SCALARS:
         value = _asarray(value)

@@ -159,7 +159,7 @@ class DataArguments:
 
 
 def _has_rows(leaf: Any, name: str) -> bool:
-    """Whether an argument is an array to divide into blocks of rows; raise if it is neither an array nor a plain value."""
+    """Whether an argument is an array to divide into blocks of rows; raise for nodes and other unsupported values."""
     if isinstance(leaf, Value):
         raise TypeError(f"{_NAME}: {name} is a node, the {describe(leaf)}. Pass node.value.")
     if isinstance(leaf, da.Array):
@@ -221,7 +221,7 @@ class BlockGradient:
         self.dtype, self.errors = default_float(), np.geterr()
 
     def __call__(self, parameters: Sequence[Any], *blocks: object) -> list[Any]:
-        """Return the value and the gradient of each leaf, weighted by the rows of the block; then aux, within a list."""
+        """Return the value and the gradient of each leaf, weighted by the rows of the block; then aux, in a list."""
         arrays = [_normalize_layout(_concatenate_chunks(block)) for block in blocks]
         return contextvars.Context().run(self._differentiate, parameters, arrays)
 

@@ -148,7 +148,7 @@ class Concatenator:
 
 
 def _bounds(item: object) -> Any:
-    """The values in an entry that may be nodes."""
+    """Return the values in an entry that may be nodes."""
     return [item.start, item.stop, item.step] if isinstance(item, slice) else item
 
 
@@ -186,7 +186,7 @@ def _entry_array(item: object, ndmin: int, position: int) -> Any:
 
 
 def _slice_points(item: slice) -> Any:
-    """The points of a slice, as ``np.r_`` has them: ``start:stop:5j`` are 5 points with both ends, else ``np.arange``."""
+    """Return the points of a slice, as ``np.r_`` does: for ``start:stop:5j`` 5 points with both ends, else ``np.arange``."""
     start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
     if isinstance(step, (complex, np.complexfloating)):
         return np.linspace(start, item.stop, num=int(np.abs(step)))

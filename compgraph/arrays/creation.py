@@ -206,7 +206,7 @@ def _cast(node: Value, dtype: DTypeLike | None) -> Any:
 
 
 def _with_order(node: Value, order: str) -> Any:
-    """The node itself if its memory layout has this order, else a copy with this order."""
+    """Return a node in a memory order: the node itself if it has the order, else a copy."""
     flags = node.flags
     if order in ("C", "F"):
         note_layout(node, "the memory layout, which determines whether a copy is made,")

@@ -106,7 +106,7 @@ def placeholder(
     Parameters
     ----------
     shape : int or tuple of int or None
-        The shape of the fed arrays. An axis given as None is recorded with length 2. An array with the same number of axes and
+        The shape of the fed arrays. An axis of length None is recorded with length 2. An array with the same number of axes and
         other lengths may be fed if the graph can be computed with it.
     dtype : dtype
         The dtype of the fed arrays: floating, complex, integer or boolean.

@@ -50,7 +50,7 @@ class OriginalModule(ModuleType):
 
 
 def _original_value(value: object) -> Any:
-    """The value that compiled modules see: for a module its `OriginalModule`, for a patch NumPy's own function."""
+    """Return the value that compiled modules see: for a module its `OriginalModule`, for a patch NumPy's own function."""
     if isinstance(value, ModuleType):
         return _original_modules.get(id(vars(value)), value)
     return value.__dict__.get("for_compiled", value) if type(value) is FunctionType else value
@@ -122,7 +122,7 @@ def without_patches(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _patched_constructor(name: str, original: Callable[..., Any]) -> Any:
-    """A patch of a constructor: it calls the replacement if the context is open and the caller is user code, else `original`.
+    """Make a patch: it calls the replacement if the context is open and the caller is user code, else `original`.
 
     While a function is differentiated, it supersedes the patch of `compgraph.interception` for the name, in all threads.
     """

@@ -123,7 +123,7 @@ def kernel_axes(kernel: NDArray[Any]) -> tuple[int, ...]:
 
 
 def signal_padding(size: int, padding: str | int | Sequence[Any] = "valid", dilation: int = 1, **_: object) -> Any:
-    """Convert the padding of a signal to that of arrays with channels: only "same" differs (in the side of its extra zero)."""
+    """Convert the padding of a signal to that of arrays with channels: "same" has its extra zero on the other side."""
     if not isinstance(padding, str) or padding != "same":
         return padding
     span = int(np.ravel(dilation)[0]) * (size - 1) + 1
@@ -291,7 +291,7 @@ class Correlation:
 
 
 def _flatten_windows(g: NDArray[Any]) -> Any:
-    """A block of cotangents, of shape ``(batch, groups, results, *counts)``, with the windows on one axis."""
+    """Reshape cotangents of shape ``(batch, groups, results, *counts)``: all windows on one axis."""
     return g.reshape(*g.shape[:3], math.prod(g.shape[3:]))
 
 
@@ -309,7 +309,7 @@ class FlattenedWindows:
 
     @classmethod
     def create(cls, windows: Windows) -> FlattenedWindows | None:
-        """Create the flattened form of windows; None if a stride is not one, or more than a fifth of the results is invalid."""
+        """Flatten windows. Return None if a stride is not one, or more than a fifth of the results would be invalid."""
         flattened = cls(windows)
         return flattened if set(windows.strides) == {1} and 4 * flattened.counts[0] <= 5 * math.prod(windows.counts) else None
 

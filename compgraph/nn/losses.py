@@ -204,7 +204,7 @@ def huber(predictions: ArrayLike, targets: ArrayLike, delta: float = 1.0, *, nam
 
 
 def _difference(opname: str, predictions: Any, targets: Any) -> Any:
-    """The difference of two real arrays; raise if neither has the broadcast shape."""
+    """Subtract two real arrays; raise if neither has the broadcast shape."""
     predictions, targets = as_operands((predictions, targets))
     dtype = np.result_type(*(getattr(x, "dtype", x) for x in (predictions, targets)))
     if dtype.kind not in "biuf":

@@ -196,10 +196,10 @@ def stacked_matmul(a: NDArray[Any], b: NDArray[Any]) -> Any:
 
 
 def copy_with_layout(x: NDArray[Any]) -> Any:
-    """Return a copy with the same memory layout, so that NumPy returns views of the copy exactly where it returns views of `x`.
+    """Return a copy with the same memory layout.
 
-    Whether ``reshape`` returns a view depends on the strides. The copy has the same order of axes in memory, gaps (of one
-    element) where `x` has gaps, and negative strides where `x` has them.
+    Whether ``reshape`` returns a view depends on the strides, and NumPy must return the same views of the copy as of `x`. The
+    copy has the same order of axes in memory, gaps (of one element) where `x` has gaps, and negative strides where `x` has them.
     """
     copied = np.array(x)
     if type(x) is not np.ndarray or copied.strides == x.strides or copied.size <= 1:

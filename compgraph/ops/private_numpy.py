@@ -53,7 +53,7 @@ def dispatchers() -> list[FunctionType]:
 
 
 def _dispatchers_in_c() -> list[FunctionType]:
-    """The dispatchers of functions defined in C, such as ``np.dot`` and ``np.concatenate``, which no module contains."""
+    """Find the dispatchers of C functions such as ``np.dot`` and ``np.concatenate``, which no module contains."""
     module = sys.modules[np._core.multiarray.__name__]  # type: ignore[attr-defined]
     names = {name for name, value in vars(module).items() if isinstance(value, DISPATCHED_FUNCTION_TYPE)}
     return [

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Profile(Context):
-    """The time and the bytes of operations, made by `profile`. It may be entered again, and then adds to its entries.
+    """The time and the bytes of operations. Created by `profile`; entered again, it adds to its entries.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class CopiedGuards:
         self._latest_guards: dict[GuardLog, dict[int, Guard]] = {}
 
     def latest_guard(self, leaf: object, last_operation: float, now: float) -> tuple[str, float] | None:
-        """Return the text of the latest guard that depends on a leaf, and its sequence number minus `now`; None without a guard.
+        """Return the text of the latest guard that depends on a leaf, and its sequence number minus `now`.
 
         `last_operation` is the sequence number of the graph's last operation. Later guards count only if their value was used.
         """
@@ -162,7 +162,7 @@ def _identity(array: NDArray[Any]) -> Any:
 
 
 def _memory_owner(array: object) -> Any:
-    """Return the array that owns the memory of a view, or the last array in the chain of bases if no array owns it."""
+    """Return the array that owns the memory of a view, or else the last array in the chain of bases."""
     base = array
     while base is not None:
         if isinstance(base, ndarray):
@@ -428,7 +428,7 @@ def _rebuild_node(
 
 
 def _advance_past(sequence_number: float) -> None:
-    """Advance the counter past a nonnegative sequence number, of a node that was recorded after the first dump of its pickler."""
+    """Advance the counter past a nonnegative sequence number: of a node recorded after the first dump of its pickler."""
     while sequence_number >= 0 and next_sequence_number() <= sequence_number:
         pass
 

@@ -225,7 +225,7 @@ class LossActor:
 
 
 def _sum_and_gradient(loss: Any, request: Request) -> Callable[..., Any]:
-    """Return a function of parameters and rows that returns the sum of the loss over the rows, its mean, and the gradient."""
+    """Return a function of parameters and rows: the sum of the loss over the rows, its mean, and the gradient of the sum."""
     parameters, batch = (flatten(pickle.loads(tree))[1] for tree in (request.parameters, request.batch))
 
     def evaluate(leaves: list[Any], rows: list[np.ndarray]) -> tuple[Any, list[Any]]:

@@ -27,7 +27,7 @@ Stage = tuple[int, int]  # the number of earlier transfers between parts, and th
 
 
 def is_operation(item: GraphNode) -> bool:
-    """Whether an item belongs to one part: an operation, or a leaf that is written into. Others may be copied to each part."""
+    """Whether an item belongs to one part, as operations and written leaves do. Other leaves may be copied to each part."""
     return bool(item.args) or bool(getattr(item, "memory", None))
 
 
@@ -251,7 +251,7 @@ def _crossing_costs(items: list[Any], operations: list[Any], sizes: Mapping[Any,
 
 
 def _best_cuts(elapsed: Any, crossing_costs: Any, count: int) -> list[int]:
-    """Return the edges of at most `count` ranges whose slowest is fastest; of equal divisions, the one with the fewest ranges."""
+    """Return the edges of at most `count` ranges, with the fastest slowest range; of equal divisions, the fewest ranges."""
     n = len(elapsed) - 1
     cost = elapsed[None, :] - elapsed[:, None] + crossing_costs[None, :] + crossing_costs[:, None]
     cost[np.tril_indices(n + 1)] = np.inf

@@ -271,7 +271,7 @@ class Plan:
 
 
 def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
-    """Return the readers of each node with the position of the operand, in the order in which a sweep adds their cotangents."""
+    """Return the readers of each node and the operand positions, in the order in which a sweep adds cotangents."""
     uses: dict[Any, list[tuple[Any, int]]] = {}
     for item in reversed(items):
         if origin_of(item) is None:

@@ -317,7 +317,7 @@ class Split:
         clipped = list(self._clip([unclipped_gradients[i] for i in range(len(unclipped_gradients))]))  # type: ignore[misc]
         if len(clipped) != len(unclipped_gradients):
             raise ValueError(
-                f"clip returned {len(clipped)} gradients for {len(unclipped_gradients)} parameters. It must return one for each."
+                f"clip returned {len(clipped)} gradients for {len(unclipped_gradients)} parameters. Return one for each."
             )
         part_gradients: dict[int, dict[int, Any]] = {part: {} for part in self._owner_parts}
         for i, home in enumerate(self._current_plan.homes):

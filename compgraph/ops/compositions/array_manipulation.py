@@ -267,7 +267,7 @@ def piecewise(x: Any, condlist: ArrayLike, funclist: Any, *args: object, **kw: o
 
 
 def _condition_arrays(x: Any, condlist: Any) -> list[Any]:
-    """The conditions as boolean arrays; NumPy accepts a single condition in several forms."""
+    """Convert conditions to boolean arrays; NumPy accepts a single condition in several forms."""
     if _is_scalar(condlist) or (x.ndim != 0 and (_is_scalar(condlist[0]) or not isinstance(condlist[0], (list, np.ndarray)))):
         condlist = [condlist]
     return [_as_boolean(condition) for condition in condlist]

@@ -37,7 +37,7 @@ def _slice_along(x: Any, axis: int, *bounds: int | None) -> Any:
 
 
 def _spacings(f: Any, spacing: tuple[Any, ...], axes: tuple[int, ...]) -> list[Any]:
-    """For each axis the distance between its points: one number, or a vector."""
+    """Return for each axis the distance between its points: one number, or a vector."""
     if not spacing:
         return [1.0] * len(axes)
     if len(spacing) == 1 and np.ndim(spacing[0]) == 0:
@@ -48,7 +48,7 @@ def _spacings(f: Any, spacing: tuple[Any, ...], axes: tuple[int, ...]) -> list[A
 
 
 def _distances(points: Any, length: int) -> Any:
-    """The distances between points on an axis; one number if they are plain and all equal."""
+    """Return the distances between points on an axis; one number if they are plain and all equal."""
     points = ensure_array(points)
     if points.ndim == 0:
         return points
@@ -61,7 +61,7 @@ def _distances(points: Any, length: int) -> Any:
 
 
 def _edge_difference(points: list[Any], near: Any, far: Any, order: int, sign: int) -> Any:
-    """The one-sided difference at an edge, of `order` 1 or 2.
+    """Return the one-sided difference at an edge, of `order` 1 or 2.
 
     `points` are the values from the edge inwards, `near` and `far` the distances between them, and `sign` is 1 at the
     first edge and -1 at the last. Terms are added in NumPy's order, so that the bits are the same.
@@ -326,7 +326,7 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: 
 
 
 def _covariance(powers: Any, scale: Any, residuals: object, y: Any, cov: bool | str) -> Any:
-    """The covariance of the coefficients."""
+    """Return the covariance matrix of the coefficients."""
     base = np.linalg.inv(np.dot(powers.T, powers))
     base = _cast_like(base, base / np.outer(scale, scale))
     count, order = powers.shape
