@@ -4,10 +4,10 @@ A contraction (`einsum`, `tensordot` ...) is a sum of products of factors with l
 preferably those whose product is summed at once, as matrix products if possible. A label is summed as soon as neither another
 factor nor the result has it.
 
-Small matrix products use kernels for known shapes. These take 0.25 to 0.5 of the time of OpenBLAS 0.3 at 16 to 256 in each
-length, in either precision, and a tenth at 8 and less, where a call of BLAS costs more than the product (measured on one thread
-of a processor with AVX-512). The kernels copy only columns of a transposed `b`, which does not pay off for a few rows. BLAS
-computes large products, because it blocks for all caches and uses threads.
+Small matrix products use kernels for known shapes. At 16 to 256 in each length these take 0.25 to 0.5 of the time of OpenBLAS
+0.3, in either precision. At 8 and less they take a tenth, because a call of BLAS costs more than the product (measured on one
+thread of a processor with AVX-512). The kernels copy only columns of a transposed `b`, which does not pay off for a few rows.
+BLAS computes large products, because it blocks for all caches and uses threads.
 """
 
 from __future__ import annotations

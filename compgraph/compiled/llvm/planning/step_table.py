@@ -1,7 +1,7 @@
 """Tables of steps, in which `loop_rerolling` detects loops: the kind of each step, and its buffers and offsets as integers.
 
-Repeated steps have the same kind. Buffers are numbered in the order of their definitions, so the numbers of the buffers that an
-iteration defines, or reads from an earlier iteration, increase by a constant per iteration.
+Repeated steps have the same kind. Buffers are numbered in the order of their definitions. So the numbers of the buffers that
+an iteration defines, or reads from an earlier iteration, increase by a constant per iteration.
 """
 
 from __future__ import annotations
