@@ -13,7 +13,7 @@ os.environ.setdefault("COMPGRAPH_CACHE", os.path.join(tempfile.gettempdir(), f"c
 
 import pytest  # noqa: E402  (after the threads are set, since the rest imports NumPy)
 
-from tests.support.garbage import spare_what_stands  # noqa: E402
+from tests.support.garbage import freeze_existing_objects  # noqa: E402
 
 # Tests import modules that redirect imports of other packages in separate processes. pytest would set the attribute
 # `compgraph.autodiff` to a module that is not `autodiff`.
@@ -32,8 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
-    config.addinivalue_line("markers", "portable: depends on the Python or the NumPy; runs on all that are supported")
-    config.addinivalue_line("markers", "slow: takes about a second or more and looks at little; not in the default run")
+    config.addinivalue_line("markers", "portable: depends on the version of Python or NumPy; runs on all that are supported")
+    config.addinivalue_line("markers", "slow: takes about a second or more for little coverage; not in the default run")
     config.addinivalue_line("markers", "exhaustive: a cross product that the default run samples; not in the default run")
 
 
@@ -46,7 +46,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect exhaustive tests that are not in the share. A test with the fixture `share` chooses among its own cases."""
     share, seed = config.option.share, config.option.seed
-    left_out = [
+    deselected = [
         item
         for item in items
         if share < 1
@@ -54,10 +54,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         and "share" not in getattr(item, "fixturenames", ())
         and random.Random(f"{seed} {item.nodeid}").random() >= share
     ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = {*left_out}
-        items[:] = [item for item in items if item not in gone]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        deselected_items = {*deselected}
+        items[:] = [item for item in items if item not in deselected_items]
 
 
 @pytest.fixture
@@ -80,11 +80,11 @@ def first_cases(request: pytest.FixtureRequest) -> bool:
 
 def pytest_collection_finish() -> None:
     """Freeze the objects created by collection."""
-    spare_what_stands()
+    freeze_existing_objects()
 
 
 @pytest.hookimpl(trylast=True)  # when the test has ended
 def pytest_runtest_teardown() -> None:
     """Freeze objects that tests leave behind: imported modules, captured reports."""
     if next(_FINISHED) % 500 == 0:
-        spare_what_stands()
+        freeze_existing_objects()

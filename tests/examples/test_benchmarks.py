@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from autodiff.reverse import check_gradient
-from tests.support.garbage import spare_what_stands
+from tests.support.garbage import freeze_existing_objects
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -27,7 +27,7 @@ def compare() -> Iterator[Any]:
         patch.syspath_prepend(str(BENCHMARKS))
         yield importlib.import_module("compare")
     gc.unfreeze()  # objects that the import has frozen
-    spare_what_stands()
+    freeze_existing_objects()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 
-def spare_what_stands() -> None:
+def freeze_existing_objects() -> None:
     """Freeze all existing objects, so that a collection during a test does not traverse them."""
     gc.collect()
     gc.freeze()

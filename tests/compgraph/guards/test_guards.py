@@ -19,7 +19,7 @@ import compgraph as cg
 from compgraph import GuardError
 from compgraph.guards import guard_logs
 from tests.support.failures import Failures
-from tests.support.garbage import spare_what_stands
+from tests.support.garbage import freeze_existing_objects
 
 pytestmark = pytest.mark.portable
 
@@ -266,7 +266,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {"pickle": lambda graph: pickle.loads(pi
 @pytest.fixture
 def _little_garbage() -> None:
     """Limit the garbage collections in `outcomes` to its own objects."""
-    spare_what_stands()
+    freeze_existing_objects()
 
 
 @pytest.mark.usefixtures("_little_garbage")

@@ -17,7 +17,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph.interception import conversion_calls
-from tests.support.garbage import spare_what_stands
+from tests.support.garbage import freeze_existing_objects
 
 PACKAGE = """
 import numpy as np
@@ -120,7 +120,7 @@ def test_conversion_in_package_keeps_derivative(name: str, package: ModuleType) 
 def test_conversion_in_frozen_package_keeps_derivative(name: str, package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """The garbage collector does not list the functions of the package."""
     monkeypatch.setitem(sys.modules, package.__name__, package)
-    spare_what_stands()
+    freeze_existing_objects()
     program = PROGRAMS[name](package)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
