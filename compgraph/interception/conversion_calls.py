@@ -143,14 +143,17 @@ def _replace_calls(code: CodeType, location: tuple[str, int, int]) -> bool:
 
 
 def _functions(filename: str) -> list[FunctionType]:
-    """All functions that the garbage collector lists; after ``gc.freeze``, those that the module of a file names."""
-    functions: list[Any] = gc.get_objects()
+    """All functions that the garbage collector lists; after ``gc.freeze``, those that the module of a file names, or wraps."""
+    functions = [value for value in gc.get_objects() if type(value) is FunctionType]
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == filename:
             for value in list(vars(module).values()):
-                members = list(vars(value).values()) if isinstance(value, type) else [value]
-                functions += [getattr(member, "__func__", member) for member in members]
-    return [function for function in functions if type(function) is FunctionType]
+                for member in list(vars(value).values()) if isinstance(value, type) else [value]:
+                    function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+                    while type(function) is FunctionType:
+                        functions.append(function)
+                        function = function.__dict__.get("__wrapped__")
+    return functions
 
 
 def _codes_by_location(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:

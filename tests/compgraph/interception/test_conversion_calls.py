@@ -20,6 +20,7 @@ from compgraph.interception import conversion_calls
 from tests.support.garbage import freeze_existing_objects
 
 PACKAGE = """
+import functools
 import numpy as np
 CALLS = []
 MATRIX = np.arange(9.0).reshape(3, 3)
@@ -54,6 +55,21 @@ class Model:
 
 def to_array(values):
     return values.__array__()
+
+def checking(function):
+    @functools.wraps(function)
+    def check(x):
+        return function(x)
+    return check
+
+@checking
+def half(x):
+    return float(x) / 2
+
+class Scale:
+    @staticmethod
+    def double(x):
+        return float(x) * 2
 
 def swallowed(x):
     try:
@@ -100,6 +116,8 @@ PROGRAMS: dict[str, Callable[[ModuleType], Callable[[Any], Any]]] = {
     "type of an array": lambda package: lambda x: package.checked(x) ** 2,
     "type of a number": lambda package: lambda x: package.checked(x[0]) ** 2,
     "text": lambda package: lambda x: package.text(x[0]),
+    "decorated": lambda package: lambda x: package.half(x[0]) * x[1],
+    "static method": lambda package: lambda x: package.Scale.double(x[0]) * x[1],
 }
 
 
@@ -116,7 +134,7 @@ def test_conversion_in_package_keeps_derivative(name: str, package: ModuleType) 
     np.testing.assert_allclose(program(X), expected, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["float", "class and nested function"])
+@pytest.mark.parametrize("name", ["float", "class and nested function", "decorated", "static method"])
 def test_conversion_in_frozen_package_keeps_derivative(name: str, package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """The garbage collector does not list the functions of the package."""
     monkeypatch.setitem(sys.modules, package.__name__, package)
